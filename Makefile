@@ -1,0 +1,66 @@
+# Everything runs from here; `make` alone lists the targets. Nothing is written outside the work tree but
+# the compiled control plane, which lies under the user's cache folder and is shared by all clones.
+
+SHELL      := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON     ?= python3
+VENV       := .venv
+BIN        := $(VENV)/bin
+STAMP      := $(VENV)/.stamp
+WORKERS    ?= 2
+PYTEST_ARGS ?=
+ONCE       ?=
+
+COMPILE    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+              --no-emit-index-url --no-emit-find-links --no-annotate --no-header
+
+.PHONY: help venv demo test unit lint lock crds control-plane clean
+
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+venv: $(STAMP) ## Create .venv with the locked dependencies and the `alnair` command (PYTHON=python3.12 to choose)
+
+$(STAMP): requirements/dev.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "make venv: no '$(PYTHON)' on PATH; install Python 3.11 or newer, or say PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "make venv: $$($(PYTHON) --version 2>&1) is too old; Alnair needs 3.11 or newer: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "make venv: $(PYTHON) has no venv module; install your distribution's python3-venv package" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+demo: venv ## The main job from nothing: control plane, helm install, operator, sample workloads (ONCE=1 ends by itself)
+	$(BIN)/alnair demo $(if $(ONCE),--once)
+
+test: venv control-plane lint ## Everything that must hold: lint, unit, chart, cluster and restart tests
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+unit: venv ## The tests that need no cluster, in seconds
+	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
+
+lint: venv ## ruff, types, layering
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lock: venv ## Pin the dependencies anew into requirements/*.lock (names, versions and hashes only)
+	$(COMPILE) --upgrade pyproject.toml --output-file requirements/runtime.lock
+	$(COMPILE) --upgrade pyproject.toml --group dev --output-file requirements/dev.lock
+	$(COMPILE) --upgrade requirements/go.in --output-file requirements/go.lock
+
+crds: venv ## Generate crds/ and the chart's copies from the models
+	$(BIN)/alnair crds --write crds
+
+control-plane: venv ## Obtain the control plane: compiled once (about ten minutes on two cores), then cached
+	$(BIN)/alnair cluster build
+
+clean: ## Remove what make wrote in the work tree (the compiled control plane in the cache folder stays)
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
