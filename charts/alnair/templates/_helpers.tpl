@@ -1,0 +1,37 @@
+{{/* The name of everything namespaced: the release's name, and the chart's where that does not say it already. */}}
+{{- define "alnair.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 53 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 53 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The name of what is cluster-scoped. The colons cannot stand in a namespace or a release, so that no two releases
+of two namespaces can ever make the same name ("a-b" in "c", "a" in "b-c").
+*/}}
+{{- define "alnair.clusterName" -}}
+{{- printf "alnair:%s:%s:%s" .Release.Namespace .Release.Name (include "alnair.fullname" .) -}}
+{{- end -}}
+
+{{- define "alnair.serviceAccount" -}}
+{{- default (include "alnair.fullname" .) .Values.serviceAccount.name -}}
+{{- end -}}
+
+{{- define "alnair.selectorLabels" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "alnair.labels" -}}
+{{ include "alnair.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}

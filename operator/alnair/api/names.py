@@ -1,0 +1,112 @@
+"""Every name that Alnair shares with a cluster: groups, kinds, labels, annotations, resources, profiles.
+
+A name that is written on an object or matched on one is spelt here and nowhere else. A name that has been
+released is never changed: records and pods written under it are still out there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final
+
+# --- kinds ------------------------------------------------------------------------------------------------
+GROUP_PODGROUP: Final = "scheduling.x-k8s.io"
+VERSION_PODGROUP: Final = "v1alpha1"
+KIND_PODGROUP: Final = "PodGroup"
+PLURAL_PODGROUP: Final = "podgroups"
+
+GROUP_NRT: Final = "topology.node.k8s.io"
+VERSION_NRT: Final = "v1alpha2"
+KIND_NRT: Final = "NodeResourceTopology"
+PLURAL_NRT: Final = "noderesourcetopologies"
+
+GROUP_ALLOCATION: Final = "ai.centaurus.io"
+VERSION_ALLOCATION: Final = "v1alpha1"
+KIND_ALLOCATION: Final = "GPUAllocation"
+PLURAL_ALLOCATION: Final = "gpuallocations"
+
+API_PODGROUP: Final = f"{GROUP_PODGROUP}/{VERSION_PODGROUP}"
+API_NRT: Final = f"{GROUP_NRT}/{VERSION_NRT}"
+API_ALLOCATION: Final = f"{GROUP_ALLOCATION}/{VERSION_ALLOCATION}"
+
+# --- how pods join a group ----------------------------------------------------------------------------------
+POD_GROUP_LABEL: Final = f"{GROUP_PODGROUP}/pod-group"
+
+PREFIX: Final = "ai.centaurus.io/"
+
+# --- written on a pod, inside its Binding -------------------------------------------------------------------
+NODE: Final = f"{PREFIX}node"
+GPU_ID: Final = f"{PREFIX}alnair-gpu-id"  # card UUIDs, comma-separated
+GPU_SLICES: Final = f"{PREFIX}gpu-slices"  # JSON
+
+# --- what a pod asks for by annotation ----------------------------------------------------------------------
+GPU_MEMORY: Final = f"{PREFIX}gpu-memory"  # a quantity with a unit: 6Gi, 6000Mi
+GPU_COMPUTE: Final = f"{PREFIX}gpu-compute"  # per cent of one card
+GPU_COUNT: Final = f"{PREFIX}gpu-count"  # that slice on so many distinct cards
+GPU_MODEL: Final = f"{PREFIX}gpu-model"  # comma-separated list of allowed models
+
+# --- what a pod asks for by resource ------------------------------------------------------------------------
+NVIDIA_GPU: Final = "nvidia.com/gpu"  # whole cards; slices when NVIDIA_GPUMEM stands beside it
+NVIDIA_GPUMEM: Final = "nvidia.com/gpumem"  # MiB on each card (HAMi)
+NVIDIA_GPUCORES: Final = "nvidia.com/gpucores"  # per cent of each card (HAMi)
+VGPU_MEMORY: Final = "alnair/vgpu-memory"  # GiB on one card
+VGPU_COMPUTE: Final = "alnair/vgpu-compute"  # per cent of that card
+GPU_RESOURCES: Final = frozenset({NVIDIA_GPU, NVIDIA_GPUMEM, NVIDIA_GPUCORES, VGPU_MEMORY, VGPU_COMPUTE})
+
+# --- read from a node ---------------------------------------------------------------------------------------
+GPU_OWNER: Final = f"{PREFIX}gpu-owner"  # label: who hands out this node's cards
+OWNED_BY_ALNAIR: Final = "alnair"
+OWNED_BY_DEVICE_PLUGIN: Final = "device-plugin"
+PHYSICAL_GPU_COUNT: Final = f"{PREFIX}physical-gpu-count"
+PHYSICAL_GPU_UUIDS: Final = f"{PREFIX}physical-gpu-uuids"
+VIRTUAL_GPU_COUNT: Final = f"{PREFIX}virtual-gpu-count"
+VIRTUAL_GPU_COUNT_MISSPELT: Final = f"{PREFIX}vitual-gpu-count"  # what older profilers write
+GPU_STATIC: Final = f"{PREFIX}gpu-static"
+GFD_PRODUCT: Final = "nvidia.com/gpu.product"
+GFD_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB
+GFD_COUNT: Final = "nvidia.com/gpu.count"
+
+# --- on a commit record -------------------------------------------------------------------------------------
+OWNER_KIND: Final = f"{PREFIX}owner-kind"
+OWNER_NAME: Final = f"{PREFIX}owner-name"
+OWNER_UID: Final = f"{PREFIX}owner-uid"
+FINALIZER: Final = f"{PREFIX}ledger"
+
+# --- profiles as shipped ------------------------------------------------------------------------------------
+PROFILE_DEFAULT: Final = "alnair"
+PROFILE_COST_SAVING: Final = "alnair-cost-saving"
+PROFILE_HIGH_PERFORMANCE: Final = "alnair-high-performance"
+
+_NAME_LIMIT: Final = 253  # of a Kubernetes object
+_LABEL_LIMIT: Final = 63
+_NOT_IN_A_LABEL: Final = re.compile(r"[^A-Za-z0-9._-]")
+
+
+def _fingerprint(text: str) -> str:
+    # surrogatepass: a lone surrogate out of somebody's JSON must not raise where a name is made
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def record_name(owner_name: str, owner_uid: str) -> str:
+    """The name of the GPUAllocation of this owner: `<owner's name>-<8 hex of the owner's UID>`.
+
+    The hex digits come from the UID alone, so that a group and a pod of one name, or a group deleted and made
+    again, never meet in one record. A long owner's name is cut, never the digits.
+    """
+    # A cut may end in '.' or '-', which a name must not have before our '-': "a.-1f…" is no valid name.
+    kept = owner_name[: _NAME_LIMIT - 9].rstrip(".-")
+    return f"{kept}-{_fingerprint(owner_uid)}" if kept else _fingerprint(owner_uid)
+
+
+def label_value(text: str) -> str:
+    """A valid label value (at most 63 characters) for a name; equal to the name wherever the name is valid.
+
+    A name that has to be altered ends in digits of its own, so that two long names that differ only
+    past the cut get two labels.
+    """
+    cleaned = _NOT_IN_A_LABEL.sub("-", text).strip("._-")
+    if cleaned == text and len(text) <= _LABEL_LIMIT:
+        return text
+    kept = cleaned[: _LABEL_LIMIT - 9].rstrip("._-")
+    return f"{kept}-{_fingerprint(text)}" if kept else _fingerprint(text)

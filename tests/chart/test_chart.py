@@ -1,0 +1,335 @@
+"""The chart: it renders, refuses wrong values, grants the least, and its config is one that the operator reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import alnair
+from alnair.api.config import DEFAULT, BadConfig, parse_config
+from alnair.api.crds import DEFINITIONS
+
+CHART = Path(__file__).parents[2] / "charts" / "alnair"
+Manifest = dict[str, Any]
+Render = Callable[..., list[Manifest]]
+NO_CRDS = {"crds": {"podGroups": False, "nodeResourceTopologies": False, "gpuAllocations": False}}
+PROFILE = {"schedulerName": "mine", "scorers": [{"name": "Spread", "weight": 3}], "picker": "worst-fit"}
+
+
+def one(objects: list[Manifest], kind: str) -> Manifest:
+    found = [each for each in objects if each["kind"] == kind]
+    assert len(found) == 1, f"{len(found)} of kind {kind}"
+    return found[0]
+
+
+def container(objects: list[Manifest]) -> Manifest:
+    pod = one(objects, "Deployment")["spec"]["template"]["spec"]
+    assert len(pod["containers"]) == 1
+    found: Manifest = pod["containers"][0]
+    return found
+
+
+def test_helm_lint_has_nothing_to_say(helm: Any) -> None:
+    result = helm.run("lint", "--strict", str(CHART), "--kube-version", "1.36.3")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "[WARNING]" not in result.stdout
+    assert "[ERROR]" not in result.stdout
+
+
+def test_the_chart_carries_the_packages_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == alnair.__version__
+
+
+def test_an_older_cluster_is_refused(helm: Any) -> None:
+    result = helm.run("template", "a", str(CHART), "--kube-version", "1.33.9")
+    assert result.returncode != 0
+    assert ">=1.34.0-0" in result.stderr
+
+
+def test_the_default_config_is_what_runs_without_a_file(render: Render) -> None:
+    text = one(render(), "ConfigMap")["data"]["config.yaml"]
+    assert parse_config(text, origin="chart") == DEFAULT
+
+
+def test_the_profiles_of_the_values_are_the_config(render: Render) -> None:
+    text = one(render({"profiles": [PROFILE]}), "ConfigMap")["data"]["config.yaml"]
+    assert parse_config(text, origin="chart").profiles[0].model_dump(by_alias=True) == {
+        **PROFILE,
+        "filters": None,
+    }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schedulerName": "Mine"},
+        {"schedulerName": ""},
+        {"schedulerName": "default-scheduler"},
+        {"schedulerName": 3},
+        {"scorers": []},
+        {"scorers": [{"name": "binpack"}]},
+        {"scorers": [{"name": "BinPack", "weight": 0}]},
+        {"scorers": [{"name": "BinPack", "weight": 1001}]},
+        {"scorers": [{"name": "BinPack", "wait": 1}]},
+        {"picker": "first-fit"},
+        {"filters": ["no good"]},
+        {"strategy": "binpack"},
+    ],
+    ids=str,
+)
+def test_a_profile_that_the_operator_would_refuse_is_refused_by_helm(
+    helm: Any, values_file: Callable[[Manifest], str], change: Manifest
+) -> None:
+    values = {"profiles": [{**PROFILE, **change}]}
+    result = helm.template("--values", values_file(values))
+    assert result.returncode != 0
+    assert "profiles.0" in result.stderr.replace("/", ".")
+    with pytest.raises(BadConfig):
+        parse_config(json.dumps(values), origin="values")
+
+
+def test_a_profile_that_stands_twice_is_refused(helm: Any, values_file: Callable[[Manifest], str]) -> None:
+    result = helm.template("--values", values_file({"profiles": [PROFILE, PROFILE]}))
+    assert result.returncode != 0
+    assert 'schedulerName "mine" is used twice' in result.stderr
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"replica": 1},
+        {"replicas": -1},
+        {"replicas": "1"},
+        {"profiles": []},
+        {"profiles": "alnair"},
+        {"crds": {"podgroups": False}},
+        {"crds": {"podGroups": "no"}},
+        {"image": {"tag": 1}},
+        {"image": {"repository": ""}},
+        {"image": {"pullPolicy": "Sometimes"}},
+        {"resources": {"request": {}}},
+        {"fullnameOverride": "Not_A_Name"},
+        {"serviceAccount": {"name": "no good"}},
+        {"podLabels": {"a": 1}},
+    ],
+    ids=str,
+)
+def test_wrong_values_are_refused_by_the_schema(
+    helm: Any, values_file: Callable[[Manifest], str], values: Manifest
+) -> None:
+    result = helm.template("--values", values_file(values))
+    assert result.returncode != 0
+    assert "don't meet the specifications of the schema" in result.stderr
+
+
+def test_every_value_is_known_to_the_schema() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    assert values.keys() == schema["properties"].keys() - {"global"}
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda each: str(each.plural))
+def test_each_crd_has_a_switch_and_is_kept(render: Render, definition: Any) -> None:
+    def crds(values: Manifest) -> dict[str, Manifest]:
+        return {e["metadata"]["name"]: e for e in render(values) if e["kind"] == "CustomResourceDefinition"}
+
+    name = f"{definition.plural}.{definition.group}"
+    crd = crds({})[name]
+    assert crd["metadata"]["annotations"].pop("helm.sh/resource-policy") == "keep"
+    if not crd["metadata"]["annotations"]:
+        del crd["metadata"]["annotations"]
+    assert crd == definition.manifest()
+    assert crds({"crds": {definition.switch: False}}).keys() == crds({}).keys() - {name}
+
+
+def test_without_crds_none_is_rendered(render: Render) -> None:
+    assert not [each for each in render(NO_CRDS) if each["kind"] == "CustomResourceDefinition"]
+
+
+def rules(objects: list[Manifest]) -> list[Manifest]:
+    return [rule for each in objects if each["kind"] in ("Role", "ClusterRole") for rule in each["rules"]]
+
+
+def test_no_rule_has_a_wildcard(render: Render) -> None:
+    for rule in rules(render()):
+        assert "*" not in rule["apiGroups"] + rule["resources"] + rule["verbs"]
+
+
+def granted(rule: Manifest) -> set[tuple[str, str, str]]:
+    return {
+        (group, kind, verb)
+        for group in rule["apiGroups"]
+        for kind in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_the_cluster_role_is_exactly_this(render: Render) -> None:
+    role = one(render(), "ClusterRole")
+    read = ("get", "list", "watch")
+    expected = {
+        *(("", kind, verb) for kind in ("pods", "nodes") for verb in read),
+        ("", "pods/binding", "create"),
+        ("", "pods/status", "patch"),
+        ("", "pods/eviction", "create"),
+        *(("scheduling.x-k8s.io", "podgroups", verb) for verb in read),
+        ("scheduling.x-k8s.io", "podgroups/status", "patch"),
+        *(("topology.node.k8s.io", "noderesourcetopologies", verb) for verb in read),
+        *(("ai.centaurus.io", "gpuallocations", verb) for verb in (*read, "create", "patch", "delete")),
+        ("ai.centaurus.io", "gpuallocations/status", "patch"),
+        *(("events.k8s.io", "events", verb) for verb in ("create", "patch")),
+    }
+    assert set().union(*map(granted, role["rules"])) == expected
+
+
+def test_only_its_own_lease_may_be_changed(render: Render) -> None:
+    objects = render(release="blue")
+    lease = container(objects)["args"][container(objects)["args"].index("--lease-name") + 1]
+    role = one(objects, "Role")
+    for rule in role["rules"]:
+        assert rule["resources"] == ["leases"]
+        assert rule["verbs"] == ["create"] or rule["resourceNames"] == [lease]
+    assert set().union(*({verb for _, _, verb in granted(rule)} for rule in role["rules"])) == {
+        "get",
+        "update",
+        "create",
+    }
+
+
+def test_the_bindings_bind_the_deployments_account(render: Render) -> None:
+    objects = render({"serviceAccount": {"name": "robot"}})
+    account = one(objects, "ServiceAccount")
+    assert account["metadata"]["name"] == "robot"
+    assert account["automountServiceAccountToken"] is False
+    assert one(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == "robot"
+    for kind, role in (("ClusterRoleBinding", "ClusterRole"), ("RoleBinding", "Role")):
+        binding = one(objects, kind)
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "robot", "namespace": "gpu"}]
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == (
+            role,
+            one(objects, role)["metadata"]["name"],
+        )
+
+
+def test_the_pod_meets_the_restricted_standard(render: Render) -> None:
+    objects = render()
+    pod = one(objects, "Deployment")["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
+    assert all(set(volume) - {"name"} <= {"configMap", "emptyDir"} for volume in pod["volumes"])
+    context = container(objects)["securityContext"]
+    assert context["allowPrivilegeEscalation"] is False
+    assert context["readOnlyRootFilesystem"] is True
+    assert context["capabilities"] == {"drop": ["ALL"]}
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+
+
+def test_the_container_runs_the_operator_and_is_probed(render: Render) -> None:
+    operator = container(render(release="blue", namespace="gpu"))
+    assert operator["image"] == f"alnair:{alnair.__version__}"
+    assert [*operator["command"], *operator["args"]] == [
+        *("alnair", "run", "--config", "/etc/alnair/config.yaml"),
+        *("--lease-namespace", "$(POD_NAMESPACE)", "--lease-name", "blue-alnair"),
+        *("--metrics-port", "9090", "--liveness-port", "8080", "--host", "0.0.0.0"),
+    ]
+    ports = {port["name"]: port["containerPort"] for port in operator["ports"]}
+    live, ready = operator["livenessProbe"]["httpGet"], operator["readinessProbe"]["httpGet"]
+    assert (live["path"], ports[live["port"]]) == ("/healthz", 8080)
+    assert (ready["path"], ports[ready["port"]]) == ("/readyz", 9090)
+    assert operator["resources"]["requests"].keys() == {"cpu", "memory"}
+    assert "memory" in operator["resources"]["limits"]
+
+
+def test_a_changed_profile_restarts_the_operator(render: Render) -> None:
+    def checksum(values: Manifest) -> str:
+        template = one(render(values), "Deployment")["spec"]["template"]
+        return str(template["metadata"]["annotations"]["checksum/config"])
+
+    assert checksum({}) == checksum({"replicas": 2})
+    assert checksum({}) != checksum({"profiles": [PROFILE]})
+
+
+def test_the_values_reach_the_pod(render: Render) -> None:
+    values = {
+        "replicas": 0,
+        "image": {"repository": "registry.example/alnair", "tag": "dev", "pullPolicy": "Always"},
+        "imagePullSecrets": [{"name": "pull"}],
+        "priorityClassName": "",
+        "podLabels": {"team": "ml", "app.kubernetes.io/name": "not-this"},
+        "podAnnotations": {"note": "x"},
+        "nodeSelector": {"pool": "system"},
+        "tolerations": [{"key": "system", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+    }
+    deployment = one(render(values), "Deployment")
+    template = deployment["spec"]["template"]
+    pod = template["spec"]
+    assert deployment["spec"]["replicas"] == 0
+    assert pod["containers"][0]["image"] == "registry.example/alnair:dev"
+    assert pod["containers"][0]["imagePullPolicy"] == "Always"
+    assert pod["imagePullSecrets"] == [{"name": "pull"}]
+    assert "priorityClassName" not in pod
+    assert template["metadata"]["labels"]["team"] == "ml"
+    assert template["metadata"]["annotations"]["note"] == "x"
+    assert pod["nodeSelector"] == {"pool": "system"}
+    assert pod["tolerations"] == values["tolerations"]
+    assert pod["affinity"] == {"nodeAffinity": {}}
+    assert deployment["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+
+
+def test_by_default_the_operator_is_critical(render: Render) -> None:
+    pod = one(render(), "Deployment")["spec"]["template"]["spec"]
+    assert pod["priorityClassName"] == "system-cluster-critical"
+
+
+def test_the_service_reaches_the_metrics(render: Render) -> None:
+    objects = render()
+    service, template = one(objects, "Service"), one(objects, "Deployment")["spec"]["template"]
+    assert service["spec"]["selector"].items() <= template["metadata"]["labels"].items()
+    assert service["spec"]["ports"][0]["targetPort"] in {port["name"] for port in container(objects)["ports"]}
+
+
+def test_two_releases_share_no_object(render: Render) -> None:
+    def identities(release: str, namespace: str) -> set[tuple[str, str, str]]:
+        objects = render(NO_CRDS, release=release, namespace=namespace)
+        return {(e["kind"], e["metadata"].get("namespace", ""), e["metadata"]["name"]) for e in objects}
+
+    releases = [
+        ("alnair", "one"),
+        ("alnair", "two"),
+        ("a-b", "c"),
+        ("a", "b-c"),
+        ("b-alnair", "a"),
+        ("alnair", "a-b"),
+    ]
+    found = [identities(*each) for each in releases]
+    assert len(set().union(*found)) == sum(map(len, found))
+
+
+def test_every_object_is_labelled_and_namespaced(render: Render) -> None:
+    for each in render(NO_CRDS, namespace="gpu"):
+        assert each["metadata"]["labels"]["app.kubernetes.io/instance"] == "alnair"
+        if not each["kind"].startswith("Cluster"):
+            assert each["metadata"]["namespace"] == "gpu"
+
+
+@pytest.mark.parametrize(
+    ("release", "values", "expected"),
+    [
+        ("alnair", {}, "alnair"),
+        ("blue", {}, "blue-alnair"),
+        ("my-alnair-x", {}, "my-alnair-x"),
+        ("blue", {"nameOverride": "gpu"}, "blue-gpu"),
+        ("blue", {"fullnameOverride": "red"}, "red"),
+        ("r" * 53, {}, "r" * 53),
+    ],
+)
+def test_names_follow_the_release(render: Render, release: str, values: Manifest, expected: str) -> None:
+    assert one(render(values, release=release), "Deployment")["metadata"]["name"] == expected

@@ -1,0 +1,113 @@
+"""The config file: a right one is read, a wrong one is refused by file, field, value and what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from alnair.api import names
+from alnair.api.config import DEFAULT, BadConfig, load_config, parse_config
+
+GOOD = "profiles: [{schedulerName: a, scorers: [{name: BinPack, weight: 2}], picker: best-fit}]"
+
+
+def test_the_shipped_profiles_are_three() -> None:
+    assert [profile.scheduler_name for profile in DEFAULT.profiles] == [
+        names.PROFILE_DEFAULT,
+        names.PROFILE_COST_SAVING,
+        names.PROFILE_HIGH_PERFORMANCE,
+    ]
+    spread = DEFAULT.profile(names.PROFILE_HIGH_PERFORMANCE)
+    assert spread is not None
+    assert (spread.scorers[0].name, spread.picker) == ("Spread", "worst-fit")
+    assert DEFAULT.profile("default-scheduler") is None
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(GOOD)
+    profile = load_config(path).profiles[0]
+    assert (profile.scheduler_name, profile.filters, profile.scorers[0].weight) == ("a", None, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "reason"),
+    [
+        ("", "the file", "None"),
+        ("[]", "the file", "dictionary"),
+        ("profiles: []", "profiles", "at least 1"),
+        ("profiles: 3", "profiles", "3: "),
+        ("profiles: [{}]", "profiles[0].schedulerName", "missing"),
+        (GOOD + "\nextra: 1", "extra", "no field"),
+        (GOOD.replace("picker", "piker"), "profiles[0].piker", "no field"),
+        (GOOD.replace("best-fit", "first-fit"), "profiles[0].picker", "'best-fit' or 'worst-fit'"),
+        (GOOD.replace("BinPack", "binpack"), "profiles[0].scorers[0].name", "'BinPack' or 'Spread'"),
+        (GOOD.replace("weight: 2", "weight: 0"), "profiles[0].scorers[0].weight", "0: "),
+        (GOOD.replace("weight: 2", "weight: '2'"), "profiles[0].scorers[0].weight", "integer"),
+        (GOOD.replace("weight: 2", "weight: 1001"), "profiles[0].scorers[0].weight", "1000"),
+        (GOOD.replace("schedulerName: a", "schedulerName: A"), "profiles[0].schedulerName", "'A'"),
+        (GOOD.replace("schedulerName: a", "schedulerName: 1"), "profiles[0].schedulerName", "string"),
+        (
+            GOOD.replace("schedulerName: a", "schedulerName: default-scheduler"),
+            "profiles[0].schedulerName",
+            "kube-scheduler",
+        ),
+        (GOOD.replace("picker", "filters: [oops!], picker"), "profiles[0].filters[0]", "'oops!'"),
+        (
+            GOOD.replace("weight: 2}", "weight: 2}, {name: BinPack}"),
+            "profiles[0].scorers",
+            "'BinPack' is used twice",
+        ),
+        (GOOD[:-1] + "," + GOOD[len("profiles: [") :], "profiles", "'a' is used twice"),
+    ],
+)
+def test_a_mistake_is_named_by_file_field_and_remedy(text: str, field: str, reason: str) -> None:
+    with pytest.raises(BadConfig) as refusal:
+        parse_config(text, origin="alnair.yaml")
+    line = str(refusal.value).splitlines()[0]
+    if field.endswith("piker"):  # the missing field is reported beside the one that is too much
+        line = next(each for each in str(refusal.value).splitlines() if "piker" in each)
+    assert line.startswith(f"alnair.yaml: {field}: ")
+    assert reason in line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1",
+        "a: b: c",
+        "a: !!python/object:os.system {}",
+        "a: " + "[" * 5000,
+        "a: 1\na: 2",
+        "? [a]\n: 1",
+        "\x00",
+    ],
+)
+def test_what_is_no_yaml_is_refused(text: str) -> None:
+    with pytest.raises(BadConfig, match=r"^alnair\.yaml: "):
+        parse_config(text, origin="alnair.yaml")
+
+
+def test_a_key_that_stands_twice_is_refused() -> None:
+    with pytest.raises(BadConfig, match="found the key 'picker' twice"):
+        parse_config(GOOD.replace("picker", "picker: worst-fit, picker"), origin="alnair.yaml")
+
+
+def test_bytes_that_are_no_text_are_refused() -> None:
+    with pytest.raises(BadConfig, match=r"^alnair\.yaml: "):
+        parse_config(b"\xff\xfe\xfa", origin="alnair.yaml")
+
+
+def test_every_mistake_has_a_line_of_its_own() -> None:
+    with pytest.raises(BadConfig) as refusal:
+        parse_config("profiles: [{schedulerName: A, scorers: [], picker: x}]", origin="f")
+    assert len(str(refusal.value).splitlines()) == 3
+
+
+def test_a_file_that_is_not_there_or_too_large_is_refused_by_its_path(tmp_path: Path) -> None:
+    with pytest.raises(BadConfig, match=r"missing\.yaml: cannot be read"):
+        load_config(tmp_path / "missing.yaml")
+    (tmp_path / "large.yaml").write_text("#" * 300_000)
+    with pytest.raises(BadConfig, match=r"large\.yaml: is larger"):
+        load_config(tmp_path / "large.yaml")
