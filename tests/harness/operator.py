@@ -1,0 +1,209 @@
+"""The operator under test: `alnair run` as a local process with the rights of the chart's ServiceAccount.
+
+The chart is installed for real (without a pod: replicas=0) into the test's namespace, with scheduler names of
+the test's own, so that operators of tests side by side never take each other's pods. What the process may do is
+exactly what the chart's RBAC grants. It dies with the test run, however that ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+
+from alnair.sandbox.access import Access
+from alnair.sandbox.processes import LAUNCHER, log_tail
+from harness.fixtures import REPOSITORY
+from harness.plugin import show_log_on_failure
+
+CHART = REPOSITORY / "charts" / "alnair"
+RELEASE = "alnair"
+
+
+@dataclass(frozen=True)
+class Release:
+    """The chart as installed for one test."""
+
+    cluster: Access
+    namespace: str
+    kubeconfig: Path
+    config: Path
+
+    @property
+    def scheduler(self) -> str:
+        """The schedulerName of the default profile; the others are `<this>-cost-saving` and so on."""
+        return self.namespace
+
+    @property
+    def cost_saving(self) -> str:
+        return f"{self.namespace}-cost-saving"
+
+    @property
+    def high_performance(self) -> str:
+        return f"{self.namespace}-high-performance"
+
+
+def install(cluster: Access, namespace: str, folder: Path) -> Release:
+    """`helm install`, a token of the chart's ServiceAccount, and the config file out of its ConfigMap."""
+    shipped = yaml.safe_load((CHART / "values.yaml").read_text())["profiles"]
+    profiles = [{**each, "schedulerName": own_name(each["schedulerName"], namespace)} for each in shipped]
+    crds = {"podGroups": False, "nodeResourceTopologies": False, "gpuAllocations": False}
+    values = folder / "values.json"
+    values.write_text(json.dumps({"replicas": 0, "crds": crds, "profiles": profiles}))
+    cluster.helm("install", RELEASE, str(CHART), "--namespace", namespace, "--values", str(values))
+    config = folder / "config.yaml"
+    config.write_text(
+        cluster.request("GET", f"/api/v1/namespaces/{namespace}/configmaps/{RELEASE}")["data"]["config.yaml"]
+    )
+    kubeconfig = cluster.token_kubeconfig(namespace, RELEASE, path=folder / "operator.kubeconfig")
+    return Release(cluster=cluster, namespace=namespace, kubeconfig=kubeconfig, config=config)
+
+
+def own_name(profile: str, namespace: str) -> str:
+    """`alnair-cost-saving` becomes `<namespace>-cost-saving`."""
+    return namespace + profile.removeprefix("alnair")
+
+
+class Operator:
+    """One `alnair run`, to be killed and started again at will."""
+
+    def __init__(
+        self, release: Release, folder: Path, *, name: str = "operator", flags: tuple[str, ...] = ()
+    ) -> None:
+        self.release = release
+        self.log = folder / f"{name}.log"
+        self.flags = flags
+        self.process: subprocess.Popen[bytes] | None = None
+        self.metrics_port = 0
+
+    @property
+    def scheduler(self) -> str:
+        return self.release.scheduler
+
+    def command(self) -> list[str]:
+        return [
+            str(Path(sys.executable).with_name("alnair")),
+            "run",
+            f"--kubeconfig={self.release.kubeconfig}",
+            f"--config={self.release.config}",
+            f"--lease-namespace={self.release.namespace}",
+            f"--lease-name={RELEASE}",
+            "--lease-duration=3",
+            "--metrics-port=0",
+            "--liveness-port=0",
+            *self.flags,
+        ]
+
+    async def start(self, *, timeout: float = 30) -> None:
+        """Returns when the operator says that it is ready."""
+        assert not self.running(), "the operator runs already"
+        ready: Future[dict[str, Any]] = Future()
+        with self.log.open("ab") as log:
+            # Started here, in the main thread: it dies with the thread that started it.
+            self.process = subprocess.Popen(  # noqa: ASYNC220 (it returns at once)
+                [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), *self.command()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+        threading.Thread(
+            target=self._read, args=(self.process, ready), name="operator stdout", daemon=True
+        ).start()
+        try:
+            said = await asyncio.wait_for(asyncio.wrap_future(ready), timeout)
+        except TimeoutError:
+            self.kill()
+            raise AssertionError(
+                f"the operator was not ready after {timeout:g} s{log_tail(self.log)}"
+            ) from None
+        self.metrics_port = int(said.get("metrics_port", 0))
+
+    def _read(self, process: subprocess.Popen[bytes], ready: Future[dict[str, Any]]) -> None:
+        assert process.stdout is not None
+        with process.stdout as output, self.log.open("ab") as log:
+            for line in output:
+                log.write(line)
+                log.flush()
+                if not ready.done() and line.startswith(b"{") and b'"ready"' in line:
+                    ready.set_result(json.loads(line))
+        if not ready.done():
+            code = process.wait()
+            ready.set_exception(
+                AssertionError(f"the operator ended with exit code {code}{log_tail(self.log)}")
+            )
+
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self) -> None:
+        """kill -9; returns when it is gone."""
+        if self.process is not None:
+            if self.running():
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    async def stop(self, *, timeout: float = 20) -> int:
+        """SIGTERM; returns the exit code."""
+        assert self.process is not None, "the operator was never started"
+        if self.running():
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return await asyncio.to_thread(self.process.wait, timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(
+                f"the operator did not end within {timeout:g} s{log_tail(self.log)}"
+            ) from None
+
+    async def restart(self) -> None:
+        """kill -9, and a new one at once."""
+        self.kill()
+        await self.start()
+
+    async def metrics(self) -> str:
+        """The text of /metrics."""
+        address = f"http://127.0.0.1:{self.metrics_port}/metrics"
+        async with aiohttp.ClientSession() as session, session.get(address) as answer:
+            return await answer.text()
+
+
+@pytest.fixture
+def release(cluster: Access, namespace: str, tmp_path: Path) -> Iterator[Release]:
+    """The chart, installed for this test; its cluster-scoped objects go with it."""
+    installed = install(cluster, namespace, tmp_path)
+    yield installed
+    cluster.helm("uninstall", RELEASE, "--namespace", namespace, "--wait=false")
+
+
+@pytest.fixture
+async def operator(
+    release: Release, tmp_path: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[Operator]:
+    """A running operator of this test. Its log is shown when the test fails."""
+    made = Operator(release, tmp_path)
+    show_log_on_failure(request.node, "the operator's log", made.log)
+    await made.start()
+    before = made.process
+    yield made
+    if made.process is before and not made.running():
+        # Nobody killed it: `kill` is followed by nothing or by another process, and says so below.
+        code = made.process.returncode if made.process is not None else None
+        assert code in (0, -signal.SIGKILL), (
+            f"the operator ended by itself with exit code {code}{log_tail(made.log)}"
+        )
+    if made.running():
+        await made.stop()

@@ -1,0 +1,100 @@
+"""One control plane a test session, owned by the process that the developer started.
+
+With xdist that is the controller: it starts the keeper before its first worker and hands the workers the
+address. Without xdist the keeper starts when the first test asks for the cluster. Unit and chart tests never
+start one. The keeper ends with its owner, however that ends (see alnair.sandbox.keeper).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alnair.sandbox.access import Access
+from alnair.sandbox.kept import KeptControlPlane
+from alnair.sandbox.processes import log_tail
+
+CLUSTERLESS = ("unit", "chart")
+"""Folders under tests/ whose tests need no cluster."""
+
+WORKER_INPUT = "alnair_cluster"
+
+
+class SharedCluster:
+    """The session's control plane: started at the first call, in whichever process owns it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.kept: KeptControlPlane | None = None
+
+    def access(self) -> Access:
+        given = getattr(self.config, "workerinput", None)
+        if given is not None:
+            if WORKER_INPUT not in given:
+                raise pytest.UsageError(
+                    "this test wants a cluster but only tests/unit or tests/chart were asked for: move it out of them"
+                )
+            return Access.from_json(given[WORKER_INPUT])
+        if self.kept is None:
+            # Straight to the terminal: where nothing is compiled yet this takes minutes and shows progress.
+            capture = self.config.pluginmanager.getplugin("capturemanager")
+            if capture is None:
+                self.kept = KeptControlPlane.start()
+            else:
+                with capture.global_and_fixture_disabled():
+                    self.kept = KeptControlPlane.start()
+        return self.kept.access
+
+    def close(self) -> None:
+        if self.kept is not None:
+            self.kept.close()
+            self.kept = None
+
+
+SHARED = pytest.StashKey[SharedCluster]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[SHARED] = SharedCluster(config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if SHARED in config.stash:
+        config.stash[SHARED].close()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """xdist, in the controller, before each worker starts."""
+    config: pytest.Config = node.config
+    if needs_cluster(config.args, root=config.rootpath, invoked_in=config.invocation_params.dir):
+        node.workerinput[WORKER_INPUT] = config.stash[SHARED].access().to_json()
+
+
+def needs_cluster(arguments: list[str], *, root: Path, invoked_in: Path) -> bool:
+    """False when every path on the command line lies in a folder of clusterless tests."""
+    free = [root / "tests" / folder for folder in CLUSTERLESS]
+    paths = [(invoked_in / argument.partition("::")[0]).resolve() for argument in arguments]
+    return not paths or any(not any(path.is_relative_to(folder) for folder in free) for path in paths)
+
+
+LOGS = pytest.StashKey[list[tuple[str, Path]]]()
+
+
+def show_log_on_failure(item: pytest.Item, title: str, log: Path) -> None:
+    """The end of that file stands in the report if the test fails."""
+    item.stash.setdefault(LOGS, []).append((title, log))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        for title, log in item.stash.get(LOGS, []):
+            report.sections.append((title, log_tail(log, lines=150).removeprefix("; ")))
+    return report

@@ -1,0 +1,55 @@
+"""What tests look for in the cluster, in words of the domain. All of it waits on watches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from alnair.api import names
+from harness.api import Api, Object, at
+
+
+async def bound_pods(api: Api, namespace: str, number: int, *, timeout: float = 30) -> list[Object]:
+    """The namespace's pods once exactly `number` of them are bound."""
+
+    def bound(pods: list[Object]) -> list[Object] | None:
+        found = [pod for pod in pods if pod["spec"].get("nodeName")]
+        return found if len(found) == number else None
+
+    return await api.until_all(at("pods", namespace), bound, timeout=timeout)
+
+
+async def record_of_group(api: Api, namespace: str, name: str, *, phase: str, timeout: float = 30) -> Object:
+    owner = await api.get(at("podgroups", namespace, name))
+    return await _record(api, namespace, owner, phase, timeout)
+
+
+async def record_of_pod(api: Api, namespace: str, name: str, *, phase: str, timeout: float = 30) -> Object:
+    owner = await api.get(at("pods", namespace, name))
+    return await _record(api, namespace, owner, phase, timeout)
+
+
+async def _record(api: Api, namespace: str, owner: Object, phase: str, timeout: float) -> Object:
+    name = names.record_name(owner["metadata"]["name"], owner["metadata"]["uid"])
+    return await api.until(
+        at("gpuallocations", namespace, name),
+        lambda it: it.get("status", {}).get("phase") == phase,
+        timeout=timeout,
+    )
+
+
+def condition(thing: Object, kind: str) -> dict[str, Any]:
+    """The condition of that type, or an empty one."""
+    return next((each for each in thing.get("status", {}).get("conditions", []) if each["type"] == kind), {})
+
+
+def slices_by_card(records: Iterable[Object]) -> Counter[str]:
+    """MiB taken on each card, over these records."""
+    taken: Counter[str] = Counter()
+    for record in records:
+        for pod in record.get("status", {}).get("pods", []):
+            for container in pod.get("containers", []):
+                for piece in container.get("slices", []):
+                    taken[piece["gpu"]] += piece["memoryMiB"]
+    return taken
