@@ -1,0 +1,85 @@
+"""`alnair run`: the operator itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def run(
+    *,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            help="Kubeconfig to use; default: the pod's ServiceAccount, else $KUBECONFIG or ~/.kube/config."
+        ),
+    ] = None,
+    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="The profiles (YAML); default: the three that the chart ships.")
+    ] = None,
+    lease_namespace: Annotated[
+        str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the Lease that says who leads.")
+    ] = "alnair-system",
+    lease_name: Annotated[str, typer.Option(help="Name of that Lease.")] = "alnair",
+    lease_duration: Annotated[
+        float, typer.Option(min=1.0, help="Seconds without renewal until another replica takes over.")
+    ] = 15.0,
+    host: Annotated[str, typer.Option(help="Address for metrics and probes.")] = "127.0.0.1",
+    metrics_port: Annotated[
+        int, typer.Option(help="Port of /metrics and /readyz; 0 takes any free one.")
+    ] = 9090,
+    liveness_port: Annotated[int, typer.Option(help="Port of /healthz; 0 switches it off.")] = 0,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Run the scheduler until it is stopped.
+
+    Prints one JSON line, {"ready": true, …}, once it leads and has caught up.
+    """
+    from alnair.api.config import DEFAULT, BadConfig, load_config
+    from alnair.handlers.lifecycle import Operator, RunSettings
+    from alnair.kube.connection import NoConnection, connect
+    from alnair.scheduling.profile import UnknownRule, build
+
+    if log_level.upper() not in logging.getLevelNamesMapping():
+        raise typer.BadParameter(
+            f"{log_level!r} is none of debug, info, warning, error", param_hint="--log-level"
+        )
+    logging.basicConfig(
+        level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+    )
+    logging.getLogger("kopf").setLevel(logging.WARNING)
+    try:
+        loaded = load_config(config) if config is not None else DEFAULT
+        for profile in loaded.profiles:
+            build(profile)
+        connection = connect(kubeconfig=kubeconfig, context=context)
+    except (BadConfig, NoConnection, UnknownRule) as error:
+        typer.echo(f"alnair: {error}", err=True)
+        raise typer.Exit(2) from None
+
+    def ready(port: int) -> None:
+        print(json.dumps({"ready": True, "metrics_port": port, "pid": os.getpid()}), flush=True)
+
+    settings = RunSettings(
+        connection=connection,
+        config=loaded,
+        lease_namespace=lease_namespace,
+        lease_name=lease_name,
+        lease_seconds=lease_duration,
+        host=host,
+        metrics_port=metrics_port,
+        liveness_port=liveness_port,
+    )
+
+    async def start() -> int:
+        return await Operator(settings, on_ready=ready).run()
+
+    raise typer.Exit(asyncio.run(start()))

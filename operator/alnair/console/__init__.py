@@ -1,0 +1,1 @@
+"""The HTTP side: metrics and readiness. Read-only; nothing here changes anything."""

@@ -1,0 +1,109 @@
+"""Events (events.k8s.io/v1) for people: each told once, not once a retry.
+
+An event that says again what was said of the same object within `MEMORY_SECONDS` is swallowed. Writing never blocks
+scheduling: events wait in a bounded queue, and when it is full they are dropped and counted, for they are news, not
+records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from alnair.control.metrics import Metrics
+from alnair.kube import Client, Refused, Unanswered
+from alnair.kube.clock import Clock
+
+log = logging.getLogger(__name__)
+
+MEMORY_SECONDS = 600.0
+MOST_REMEMBERED = 20_000
+MOST_WAITING = 10_000
+WRITERS = 4
+LONGEST_NOTE = 1024
+CONTROLLER = "alnair"
+
+
+@dataclass(frozen=True, slots=True)
+class Regarding:
+    """The object that an event is about."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    namespace: str = ""
+
+
+class Events:
+    """`say` from anywhere; `run` as a task while leading."""
+
+    def __init__(self, client: Client, *, clock: Clock, metrics: Metrics, identity: str) -> None:
+        self._client = client
+        self._clock = clock
+        self._metrics = metrics
+        self._identity = identity[:128]
+        self._queue: asyncio.Queue[dict[str, object]] = asyncio.Queue(MOST_WAITING)
+        self._said: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+
+    def say(self, about: Regarding, *, reason: str, note: str, action: str, warning: bool = False) -> None:
+        note = note if len(note) <= LONGEST_NOTE else note[: LONGEST_NOTE - 1] + "…"
+        if self._repeats(about.uid, reason, note):
+            return
+        namespace = about.namespace or "default"
+        event: dict[str, object] = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": f"{about.name[:200]}.{secrets.token_hex(8)}", "namespace": namespace},
+            "eventTime": self._clock.micro_stamp(),
+            "reportingController": CONTROLLER,
+            "reportingInstance": self._identity,
+            "action": action,
+            "reason": reason,
+            "note": note,
+            "type": "Warning" if warning else "Normal",
+            "regarding": {
+                "apiVersion": about.api_version,
+                "kind": about.kind,
+                "name": about.name,
+                "uid": about.uid,
+                **({"namespace": about.namespace} if about.namespace else {}),
+            },
+        }
+        try:
+            self._queue.put_nowait(event)
+        except asyncio.QueueFull:
+            self._metrics.events_dropped.inc()
+
+    async def run(self) -> None:
+        await asyncio.gather(*(self._write() for _ in range(WRITERS)))
+
+    def _repeats(self, uid: str, reason: str, note: str) -> bool:
+        key, now = (uid, reason, note), self._clock.now()
+        before = self._said.get(key)
+        if before is not None and now - before < MEMORY_SECONDS:
+            return True
+        self._said[key] = now
+        self._said.move_to_end(key)
+        while len(self._said) > MOST_REMEMBERED:
+            self._said.popitem(last=False)
+        return False
+
+    async def _write(self) -> None:
+        while True:
+            event = await self._queue.get()
+            namespace = event["metadata"]["namespace"]  # type: ignore[index]
+            for pause in (0.2, 1.0, 5.0):
+                try:
+                    await self._client.create(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", event)
+                    break
+                except Refused as refused:
+                    log.info("event not written: %s", refused)  # a namespace on its way out, most often
+                    break
+                except Unanswered:
+                    await asyncio.sleep(pause)
+            else:
+                self._metrics.events_dropped.inc()

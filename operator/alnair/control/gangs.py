@@ -1,0 +1,216 @@
+"""Which pods belong together.
+
+A gang is a PodGroup with its pods, or a pod without a group. Pods join by label, in their own namespace, and only
+pods of our scheduler names count: a group whose pods are another scheduler's is none of our business and is never
+written to.
+
+    waiting for members --enough pods--> in the queue --plan--> busy (committing, binding) --> placed
+                                            ^   |                       |
+                     something was freed    |   v                       | rolled back
+                                            refused <-------------------+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from alnair.api import names, podgroup
+from alnair.api.quantity import shown
+from alnair.ledger.records import Owner
+from alnair.state.pods import Pod
+
+Key = tuple[str, str, str]  # namespace, kind, name of the group or UID of the pod
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """A PodGroup as its author wrote it. `problem` says what cannot be read."""
+
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    created: str
+    min_member: int = 1
+    timeout_seconds: int = 0  # 0 = no limit
+    problem: str = ""
+    status: dict[str, Any] = field(default_factory=dict)  # as it stands in the apiserver
+
+
+def read_group(manifest: dict[str, Any]) -> Group:
+    """Never raises: a group that cannot be read is a group with a problem."""
+    meta = manifest["metadata"]
+    group = Group(
+        namespace=meta["namespace"],
+        name=meta["name"],
+        uid=meta["uid"],
+        generation=int(meta.get("generation") or 0),
+        created=meta.get("creationTimestamp") or "",
+        status=manifest.get("status") or {},
+    )
+    try:
+        spec = podgroup.PodGroupSpec.model_validate(manifest.get("spec") or {})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        group.problem = f"spec.{where}: {shown(first['input'])} is not valid: {first['msg']}"
+        return group
+    group.min_member = spec.least
+    group.timeout_seconds = spec.schedule_timeout_seconds or 0
+    return group
+
+
+@dataclass(slots=True, eq=False)
+class Gang:
+    """Pods that start together. What is remembered here is lost at a restart and found again."""
+
+    key: Key
+    group: Group | None = None
+    pods: dict[str, Pod] = field(default_factory=dict)
+    busy: bool = False  # a plan of it is being carried out
+    changed: int = 0  # grows with every change of its pods or its group
+    refused_at: tuple[int, int] | None = None  # (freed, changed) when it was refused last
+    refusal: str = ""
+    refusal_reason: str = ""
+    retry_after: float = 0.0  # not before this moment: the apiserver refused its record
+    ready_since: float | None = None
+    short_since: float | None = None
+    timed_out: bool = False
+
+    @property
+    def is_group(self) -> bool:
+        return self.key[1] == names.KIND_PODGROUP
+
+    @property
+    def min_member(self) -> int:
+        return self.group.min_member if self.group is not None else 1
+
+    def waiting(self) -> list[Pod]:
+        """To be placed, in order of creation."""
+        return sorted(
+            (pod for pod in self.pods.values() if pod.waiting), key=lambda pod: (pod.created, pod.name)
+        )
+
+    def first(self) -> Pod:
+        return min(self.pods.values(), key=lambda pod: (pod.created, pod.name))
+
+    @property
+    def scheduler(self) -> str:
+        return self.first().scheduler
+
+    @property
+    def priority(self) -> int:
+        return max((pod.priority for pod in self.pods.values()), default=0)
+
+    @property
+    def created(self) -> str:
+        return self.group.created if self.group is not None else self.first().created
+
+    @property
+    def owner(self) -> Owner:
+        if self.group is not None:
+            return Owner(names.KIND_PODGROUP, self.group.namespace, self.group.name, self.group.uid)
+        pod = self.first()
+        return Owner("Pod", pod.namespace, pod.name, pod.uid)
+
+    @property
+    def needs_record(self) -> bool:
+        """A lone pod without GPUs is bound atomically by itself; everything else is recorded."""
+        return self.is_group or any(pod.shape.gpu.demands for pod in self.pods.values())
+
+    def problem(self) -> str:
+        """Why this gang cannot even be tried; empty if it can."""
+        if self.is_group and self.group is None:
+            return (
+                f"PodGroup {self.key[0]}/{self.key[2]} does not exist; create it, or remove the pods' label"
+            )
+        if self.group is not None and self.group.problem:
+            return self.group.problem
+        for pod in sorted(self.pods.values(), key=lambda pod: pod.name):
+            if pod.problem and pod.waiting:
+                return f"pod {pod.name}: {pod.problem}"
+        return ""
+
+    def __str__(self) -> str:
+        name = self.key[2] if self.is_group else (self.first().name if self.pods else self.key[2])
+        return f"{self.key[0]}/{name}"
+
+
+class Roster:
+    """All gangs. `on_change` is called with every gang that something happened to."""
+
+    def __init__(self, schedulers: frozenset[str], *, on_change: Callable[[Gang], None]) -> None:
+        self.gangs: dict[Key, Gang] = {}
+        self._groups: dict[tuple[str, str], Group] = {}
+        self._schedulers = schedulers
+        self._gang_of: dict[str, Gang] = {}
+        self._on_change = on_change
+
+    def gang_of(self, uid: str) -> Gang | None:
+        return self._gang_of.get(uid)
+
+    def put_pod(self, pod: Pod) -> None:
+        if pod.scheduler not in self._schedulers:
+            return
+        kind, name = (names.KIND_PODGROUP, pod.group) if pod.group else ("Pod", pod.uid)
+        key = (pod.namespace, kind, name)
+        gang = self.gangs.get(key)
+        if gang is None:
+            gang = self.gangs[key] = Gang(key, group=self._groups.get((pod.namespace, pod.group)))
+        earlier = self._gang_of.get(pod.uid)
+        if earlier is not None and earlier is not gang:
+            self._leave(earlier, pod.uid)
+        gang.pods[pod.uid] = pod
+        self._gang_of[pod.uid] = gang
+        self._touch(gang)
+
+    def drop_pod(self, uid: str) -> None:
+        gang = self._gang_of.pop(uid, None)
+        if gang is not None:
+            self._leave(gang, uid)
+
+    def put_group(self, group: Group) -> None:
+        before = self._groups.get((group.namespace, group.name))
+        self._groups[group.namespace, group.name] = group
+        gang = self.gangs.get((group.namespace, names.KIND_PODGROUP, group.name))
+        if gang is None:
+            return
+        gang.group = group
+        # A status that we wrote ourselves is no reason to try again.
+        if before is None or (before.uid, before.generation) != (group.uid, group.generation):
+            gang.timed_out = False
+            self._touch(gang)
+
+    def drop_group(self, namespace: str, name: str, uid: str) -> None:
+        there = self._groups.get((namespace, name))
+        if there is None or there.uid != uid:
+            return
+        del self._groups[namespace, name]
+        gang = self.gangs.get((namespace, names.KIND_PODGROUP, name))
+        if gang is not None:
+            gang.group = None
+            self._touch(gang)
+
+    def keep_groups(self, present: Iterable[tuple[str, str]], known: Iterable[Group]) -> None:
+        """A fresh list has only these: of those known before it was made, the others were deleted unseen."""
+        present = set(present)
+        for group in known:
+            if (group.namespace, group.name) not in present:
+                self.drop_group(group.namespace, group.name, group.uid)
+
+    def groups(self) -> list[Group]:
+        return list(self._groups.values())
+
+    def _leave(self, gang: Gang, uid: str) -> None:
+        gang.pods.pop(uid, None)
+        self._touch(gang)
+        if not gang.pods and not gang.busy:
+            self.gangs.pop(gang.key, None)
+
+    def _touch(self, gang: Gang) -> None:
+        gang.changed += 1
+        self._on_change(gang)

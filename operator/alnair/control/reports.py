@@ -1,0 +1,288 @@
+"""What people read about a gang: the PodGroup's status, the pods' PodScheduled condition, events.
+
+Reports follow the state, not the happenings: a gang that something happened to is marked, and a moment later what is
+true *then* is written, if it differs from what stands there. A gang that is placed within that moment never reads that
+it was waiting, and nothing is written once nothing changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from alnair.api import names, podgroup
+from alnair.control.events import Events, Regarding
+from alnair.control.gangs import Gang, Group, Roster
+from alnair.kube import Client, Refused, Unanswered
+from alnair.kube.client import STRATEGIC_PATCH
+from alnair.kube.clock import Clock
+from alnair.ledger.records import Record
+from alnair.scheduling.words import count, memory, sentence
+from alnair.state.holding import Holding
+from alnair.state.pods import Pod
+
+log = logging.getLogger(__name__)
+
+GATHER_SECONDS = 0.2
+REWORD_SECONDS = 5.0  # a refusal that only found other words is rewritten at most this often
+AT_ONCE = 16
+LONGEST_MESSAGE = 2000
+
+
+class Reports:
+    """Mark from anywhere; `run` writes while leading."""
+
+    def __init__(self, client: Client, *, events: Events, roster: Roster, clock: Clock) -> None:
+        self._client = client
+        self._events = events
+        self._roster = roster
+        self._clock = clock
+        self._marked: dict[object, Gang] = {}
+        self._wake = asyncio.Event()
+        self._told: dict[str, tuple[str, str, float]] = {}  # pod UID -> (reason, message, when)
+        self._reworded: dict[str, float] = {}  # PodGroup UID -> when its status was written last
+
+    # -- happenings ----------------------------------------------------------------------------------------------
+
+    def gang_changed(self, gang: Gang) -> None:
+        self._marked[gang.key] = gang
+        self._wake.set()
+
+    def gang_scheduled(self, gang: Gang, record: Record) -> None:
+        if gang.group is not None:
+            nodes = len({member.holding.node for member in record.members.values()})
+            bound = count(len(record.members), "member")
+            note = f"{bound} bound on {count(nodes, 'node')}, recorded in {record.key[1]}"
+            self._events.say(_about_group(gang.group), reason="Scheduled", note=note, action="Binding")
+
+    def gang_timed_out(self, gang: Gang, seconds: float) -> None:
+        if gang.group is not None:
+            note = f"not scheduled within {seconds:g} s; still trying. {sentence(gang.refusal)}"
+            self._events.say(
+                _about_group(gang.group), reason="Timeout", note=note, action="Scheduling", warning=True
+            )
+        self.gang_changed(gang)
+
+    def gang_rolled_back(self, gang: Gang, why: str) -> None:
+        if gang.group is not None:
+            self._events.say(
+                _about_group(gang.group),
+                reason="RolledBack",
+                note=sentence(why),
+                action="Binding",
+                warning=True,
+            )
+        self.gang_changed(gang)
+
+    def pod_scheduled(self, pod: Pod, holding: Holding) -> None:
+        self._told.pop(pod.uid, None)
+        self._events.say(
+            about_pod(pod),
+            reason="Scheduled",
+            note=f"bound to {holding.node}{_cards(holding)}",
+            action="Binding",
+        )
+
+    def node_problem(self, name: str, uid: str, problem: str) -> None:
+        about = Regarding("v1", "Node", name, uid)
+        self._events.say(about, reason="InvalidTopology", note=problem, action="ReadingCards", warning=True)
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def report(gang: Gang) -> None:
+            async with gate:
+                try:
+                    await self._report(gang)
+                except Refused as refused:
+                    log.info("gang %s: not reported: %s", gang, refused)
+                except Unanswered as error:
+                    log.warning("gang %s: not reported, trying again: %s", gang, error)
+                    self._later(gang, REWORD_SECONDS)
+
+        while True:
+            await self._wake.wait()
+            await asyncio.sleep(GATHER_SECONDS)
+            self._wake.clear()
+            marked, self._marked = self._marked, {}
+            await asyncio.gather(*(report(gang) for gang in marked.values()))
+
+    def _later(self, gang: Gang, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, self.gang_changed, gang)
+
+    async def _report(self, gang: Gang) -> None:
+        if gang.group is not None and gang.pods:
+            await self._write_status(gang, gang.group)
+        if gang.refusal and not gang.busy:
+            waiting = gang.waiting()
+            if gang.group is not None and waiting and gang.refusal_reason != "WaitingForMembers":
+                self._events.say(
+                    _about_group(gang.group),
+                    reason="Unschedulable",
+                    note=sentence(gang.refusal),
+                    action="Scheduling",
+                    warning=True,
+                )
+            for pod in waiting:
+                await self._tell_pod(gang, pod)
+
+    async def _write_status(self, gang: Gang, group: Group) -> None:
+        wanted = status_of(gang, group, now=self._clock.stamp())
+        changed = {key: value for key, value in wanted.items() if group.status.get(key) != value}
+        if not changed:
+            return
+        now = self._clock.now()
+        if set(changed) == {"conditions"} and _same_but_for_words(
+            group.status.get("conditions"), wanted["conditions"]
+        ):
+            wait = self._reworded.get(group.uid, -REWORD_SECONDS) + REWORD_SECONDS - now
+            if wait > 0:
+                self._later(gang, wait)
+                return
+        self._reworded[group.uid] = now
+        path = f"/apis/{names.API_PODGROUP}/namespaces/{group.namespace}/{names.PLURAL_PODGROUP}/{group.name}/status"
+        written = await self._client.patch(path, {"metadata": {"uid": group.uid}, "status": changed})
+        group.status = written.get("status") or {}
+
+    async def _tell_pod(self, gang: Gang, pod: Pod) -> None:
+        """The pod's own condition (the cluster autoscaler reads it) and an event."""
+        reason, message = gang.refusal_reason, sentence(gang.refusal)[:LONGEST_MESSAGE]
+        before, now = self._told.get(pod.uid), self._clock.now()
+        if before is not None and before[:2] == (reason, message):
+            return
+        if before is not None and before[0] == reason and now - before[2] < REWORD_SECONDS:
+            self._later(gang, REWORD_SECONDS - (now - before[2]))
+            return
+        self._told[pod.uid] = (reason, message, now)
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            # Autoscalers look for exactly this word.
+            "reason": "Unschedulable",
+            "message": message,
+            "lastTransitionTime": self._clock.stamp(),
+        }
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        await self._client.patch(path, body, kind=STRATEGIC_PATCH)
+        if reason != "WaitingForMembers":
+            self._events.say(
+                about_pod(pod), reason="FailedScheduling", note=message, action="Scheduling", warning=True
+            )
+
+    def forget_pod(self, uid: str) -> None:
+        self._told.pop(uid, None)
+
+
+# -- what a status says ------------------------------------------------------------------------------------------
+
+
+def status_of(gang: Gang, group: Group, *, now: str) -> dict[str, Any]:
+    """The PodGroup's status for what is true now; times of conditions that did not change are kept."""
+    pods = list(gang.pods.values())
+    bound = sum(bool(pod.node) and not pod.terminal for pod in pods)
+    running = sum(pod.phase == "Running" for pod in pods)
+    succeeded = sum(pod.phase == "Succeeded" for pod in pods)
+    failed = sum(pod.phase == "Failed" for pod in pods)
+    phase = phase_of(
+        gang, least=group.min_member, bound=bound, running=running, succeeded=succeeded, failed=failed
+    )
+    status: dict[str, Any] = {
+        "phase": phase,
+        "members": len(pods),
+        "scheduled": bound,
+        "running": running,
+        "succeeded": succeeded,
+        "failed": failed,
+        "observedGeneration": group.generation,
+        "conditions": _conditions(gang, group, placed=bound + succeeded, now=now),
+    }
+    start = group.status.get("scheduleStartTime") or (now if gang.ready_since is not None or bound else None)
+    if start:
+        status["scheduleStartTime"] = start
+    return status
+
+
+def phase_of(gang: Gang, *, least: int, bound: int, running: int, succeeded: int, failed: int) -> str:
+    if not bound and succeeded >= least:
+        return podgroup.FINISHED
+    if not bound and failed and not gang.waiting():
+        return podgroup.FAILED
+    if running + succeeded >= least:
+        return podgroup.RUNNING
+    if bound + succeeded >= least:
+        return podgroup.SCHEDULED
+    if gang.busy or gang.short_since is not None:
+        return podgroup.SCHEDULING
+    if bound:
+        return podgroup.UNKNOWN  # it was whole once, and part of it is gone
+    return podgroup.PENDING
+
+
+def _conditions(gang: Gang, group: Group, *, placed: int, now: str) -> list[dict[str, Any]]:
+    refusal = "" if gang.busy else gang.refusal
+    if placed >= group.min_member:
+        waiting = len(gang.waiting())
+        rest = f"; {count(waiting, 'member')} still without a place: {refusal}" if refusal and waiting else ""
+        status, reason, message = "True", "Scheduled", f"{count(placed, 'member')} bound or done{rest}"
+    elif gang.busy:
+        status, reason, message = "False", "Scheduling", "a place was found and is being taken"
+    elif gang.short_since is not None:
+        status, reason, message = (
+            "False",
+            "WaitingForReplacements",
+            f"{placed} of {group.min_member} members are bound; the places of lost members are kept for replacements",
+        )
+    elif gang.timed_out:
+        status, reason, message = (
+            "False",
+            "Timeout",
+            f"not scheduled within {group.timeout_seconds} s. {sentence(refusal)}",
+        )
+    elif refusal:
+        status, reason, message = "False", gang.refusal_reason, refusal
+    else:
+        status, reason, message = "Unknown", "Queued", "waiting for its turn"
+    condition = {
+        "type": "Scheduled",
+        "status": status,
+        "reason": reason,
+        "message": sentence(message)[:LONGEST_MESSAGE],
+        "observedGeneration": group.generation,
+    }
+    before = [each for each in group.status.get("conditions") or [] if isinstance(each, dict)]
+    same = next(
+        (each for each in before if each.get("type") == "Scheduled" and each.get("status") == status), None
+    )
+    condition["lastTransitionTime"] = same["lastTransitionTime"] if same else now
+    return [each for each in before if each.get("type") != "Scheduled"] + [condition]
+
+
+def _same_but_for_words(before: object, after: Iterable[dict[str, Any]]) -> bool:
+    def bones(conditions: object) -> list[object]:
+        return [(c.get("type"), c.get("status"), c.get("reason")) for c in conditions or ()]  # type: ignore[attr-defined]
+
+    return bones(before) == bones(after)
+
+
+def about_pod(pod: Pod) -> Regarding:
+    return Regarding("v1", "Pod", pod.name, pod.uid, pod.namespace)
+
+
+def _about_group(group: Group) -> Regarding:
+    return Regarding(names.API_PODGROUP, names.KIND_PODGROUP, group.name, group.uid, group.namespace)
+
+
+def _cards(holding: Holding) -> str:
+    counted = sum(share.counted for share in holding.containers)
+    if counted:
+        return f" with {count(counted, 'whole GPU')} of its device plugin's choice"
+    parts = [
+        f"{'all' if piece.whole else memory(piece.memory_mib)} of {piece.card}" for piece in holding.slices()
+    ]
+    more = f" and {len(parts) - 4} more" if len(parts) > 4 else ""
+    return f": {', '.join(parts[:4])}{more}" if parts else ""

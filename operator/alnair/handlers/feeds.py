@@ -1,0 +1,92 @@
+"""The Pod and Node streams, poured into the books.
+
+The order within one event matters: the books first, then the ledger (which may release), then the roster (which wakes
+the loop): whoever is told later finds the earlier ones up to date.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from alnair.control.gangs import Roster
+from alnair.control.reports import Reports
+from alnair.ledger.ledger import Ledger
+from alnair.state import wire
+from alnair.state.cluster import ClusterState
+from alnair.state.nodes import read_node
+from alnair.state.pods import PodReader
+
+
+class PodFeed:
+    def __init__(
+        self,
+        *,
+        state: ClusterState,
+        ledger: Ledger,
+        roster: Roster,
+        reports: Reports,
+        wake: Callable[[], None],
+    ) -> None:
+        self._state = state
+        self._ledger = ledger
+        self._roster = roster
+        self._reports = reports
+        self._wake = wake
+        self._reader = PodReader()
+        self.synced = asyncio.Event()
+
+    def replace(self, objects: list[wire.Pod]) -> None:
+        listed = {pod.metadata.uid for pod in objects}
+        for uid in [uid for uid in self._state.pods if uid not in listed]:
+            self._ledger.observe_pod_missing(uid)
+            self._forget(uid)
+        for pod in objects:
+            self.put(pod)
+        self.synced.set()
+        self._wake()
+
+    def put(self, thing: wire.Pod) -> None:
+        pod = self._reader.read(thing)
+        self._state.put_pod(pod)
+        self._ledger.observe_pod(pod)
+        self._roster.put_pod(pod)
+        self._wake()
+
+    def drop(self, thing: wire.Pod) -> None:
+        uid = thing.metadata.uid
+        self._ledger.observe_pod_deleted(uid)
+        self._forget(uid)
+        self._wake()
+
+    def _forget(self, uid: str) -> None:
+        self._state.drop_pod(uid)
+        self._roster.drop_pod(uid)
+        self._reports.forget_pod(uid)
+
+
+class NodeFeed:
+    def __init__(self, *, state: ClusterState, reports: Reports, wake: Callable[[], None]) -> None:
+        self._state = state
+        self._reports = reports
+        self._wake = wake
+        self.synced = asyncio.Event()
+
+    def replace(self, objects: list[wire.Node]) -> None:
+        listed = {node.metadata.name for node in objects}
+        for name in [name for name in self._state.nodes if name not in listed]:
+            self._state.drop_node(name)
+        for node in objects:
+            self.put(node)
+        self.synced.set()
+
+    def put(self, thing: wire.Node) -> None:
+        node = read_node(thing)
+        self._state.put_node(node)
+        for problem in node.problems + self._state.inventories[node.name].problems:
+            self._reports.node_problem(node.name, node.uid, problem)
+        self._wake()
+
+    def drop(self, thing: wire.Node) -> None:
+        self._state.drop_node(thing.metadata.name)
+        self._wake()

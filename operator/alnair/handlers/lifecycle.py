@@ -1,0 +1,311 @@
+"""Starting, leading, stopping.
+
+    connect -> wait for the lease -> stamp the records -> list pods and nodes -> roll forward -> loop
+                                                                                       |
+    SIGTERM: stop planning, let what is under way end, release the lease   <-----------+
+    lease lost: stop at once; the process ends and starts again as a stand-by
+
+Kopf runs from the start on a thread of its own (see handover). Its startup, login and probe handlers are here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import signal
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import kopf
+
+from alnair.api.config import Config
+from alnair.console.server import Console
+from alnair.control.events import Events
+from alnair.control.gangs import Gang, Roster
+from alnair.control.loop import Loop
+from alnair.control.metrics import Metrics
+from alnair.control.reports import Reports, status_of
+from alnair.handlers import gpuallocation, podgroup, topology
+from alnair.handlers.feeds import NodeFeed, PodFeed
+from alnair.handlers.handover import Handover
+from alnair.handlers.resync import Resync
+from alnair.handlers.topology import Topologies
+from alnair.kube import Client, Connection, Stream
+from alnair.kube.clock import Clock
+from alnair.ledger import recovery
+from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
+from alnair.ledger.ledger import Ledger
+from alnair.scheduling.profile import build
+from alnair.state import wire
+from alnair.state.cluster import ClusterState
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 30.0  # the loop must have turned within this, or the liveness probe fails
+GRACE_SECONDS = 5.0
+TOKEN_SECONDS = 300.0  # how long Kopf may use a token before it asks again; ours is read anew on each call
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    connection: Connection
+    config: Config
+    lease_namespace: str
+    lease_name: str
+    lease_seconds: float = 15.0
+    host: str = "127.0.0.1"
+    metrics_port: int = 9090
+    liveness_port: int = 0  # 0 = no liveness endpoint
+
+
+class Operator:
+    """One process of Alnair. `run` returns the exit code."""
+
+    def __init__(self, settings: RunSettings, *, on_ready: Callable[[int], None]) -> None:
+        self._settings = settings
+        self._on_ready = on_ready
+        self._clock = Clock()
+        self._identity = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._metrics = Metrics()
+        self._beat = self._clock.now()
+        self._ready = False
+
+    async def run(self) -> int:
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        self._groups = Handover[Roster](loop, "PodGroup")
+        self._zones = Handover[Topologies](loop, "NodeResourceTopology")
+        self._records = Handover[Ledger](loop, "GPUAllocation")
+        settings = self._settings
+        console = Console(
+            self._metrics, ready=lambda: self._ready, host=settings.host, port=settings.metrics_port
+        )
+        await console.start()
+        kopf_thread = KopfThread(self)
+        async with Client(settings.connection, observer=self._metrics.observe_call) as client:
+            heart = asyncio.create_task(self._heartbeat(), name="heartbeat")
+            lead = asyncio.create_task(self._lead(client, console), name="lead")
+            kopf_thread.start()
+            stopped = asyncio.create_task(stop.wait(), name="stop")
+            try:
+                await asyncio.wait({lead, stopped}, return_when=asyncio.FIRST_COMPLETED)
+                code = 0 if stop.is_set() else 1
+                if lead.done() and (error := lead.exception()) is not None:
+                    log.error("stopping: %s", error, exc_info=not isinstance(error, LeadershipLost) and error)
+            finally:
+                for task in (lead, stopped, heart):
+                    task.cancel()
+                await asyncio.gather(lead, stopped, heart, return_exceptions=True)
+                kopf_thread.stop()
+                await console.stop()
+        return code
+
+    async def _lead(self, client: Client, console: Console) -> None:
+        """Wait for the lease, then lead until it is lost or we are cancelled."""
+        settings, clock, metrics = self._settings, self._clock, self._metrics
+        lease = Lease(
+            client,
+            LeaseSettings(
+                settings.lease_namespace, settings.lease_name, self._identity, settings.lease_seconds
+            ),
+            clock,
+        )
+        self._ready = True  # as a stand-by
+        await lease.acquire()
+        self._ready = False
+        metrics.leader.set(1)
+
+        schedulers = frozenset(profile.scheduler_name for profile in settings.config.profiles)
+        state = ClusterState()
+        ledger = Ledger(client=client, state=state, lease=lease, clock=clock, schedulers=schedulers)
+        events = Events(client, clock=clock, metrics=metrics, identity=self._identity)
+
+        def gang_changed(gang: Gang) -> None:
+            reports.gang_changed(gang)
+            scheduling.wake()
+
+        roster = Roster(schedulers, on_change=gang_changed)
+        reports = Reports(client, events=events, roster=roster, clock=clock)
+        scheduling = Loop(
+            state=state,
+            ledger=ledger,
+            roster=roster,
+            profiles={profile.scheduler_name: build(profile) for profile in settings.config.profiles},
+            reports=reports,
+            metrics=metrics,
+            clock=clock,
+        )
+        ledger.listener = scheduling
+        metrics.watch(state, lambda: map(phase, roster.gangs.values()))
+        topologies = Topologies(state, reports)
+        resync = Resync(client, roster=roster, topologies=topologies, ledger=ledger)
+        pods = PodFeed(state=state, ledger=ledger, roster=roster, reports=reports, wake=scheduling.wake)
+        nodes = NodeFeed(state=state, reports=reports, wake=scheduling.wake)
+
+        async with _Tasks() as tasks:
+            tasks.start(lease.keep(), "keep the lease")
+            # Records before pods: see ledger.recovery.
+            await recovery.stamp_all(ledger, term=lease.term)
+            tasks.start(Stream(client, "/api/v1/nodes", wire.Node, nodes).run(), "Node stream")
+            tasks.start(Stream(client, "/api/v1/pods", wire.Pod, pods).run(), "Pod stream")
+            await resync.once()
+            await nodes.synced.wait()
+            await pods.synced.wait()
+            recovery.resume(ledger)
+            scheduling.adopt_strays()
+            self._groups.open(roster)
+            self._zones.open(topologies)
+            self._records.open(ledger)
+            tasks.start(resync.run(), "resync")
+            tasks.start(reports.run(), "reports")
+            tasks.start(events.run(), "events")
+            tasks.start(scheduling.keep_time(), "time")
+            planning = tasks.start(scheduling.run(), "loop")
+            self._ready = True
+            self._on_ready(console.port)
+            log.info(
+                "ready: %d nodes, %d pods, %d records", len(state.nodes), len(state.pods), len(ledger.records)
+            )
+            try:
+                lost = tasks.start(_raise_when_lost(lease), "lease lost")
+                await asyncio.wait({*tasks.running, ledger.failure}, return_when=asyncio.FIRST_COMPLETED)
+                for done in (lost, ledger.failure, *tasks.running):
+                    if done.done() and not done.cancelled() and done.exception() is not None:
+                        raise done.exception() or AssertionError
+                raise RuntimeError("a task that never ends has ended")
+            finally:
+                self._ready = False
+                metrics.leader.set(0)
+                planning.cancel()
+                if lease.held:
+                    await ledger.drain(GRACE_SECONDS)
+                await ledger.close()
+                await lease.release()
+
+    async def _heartbeat(self) -> None:
+        while True:
+            self._beat = self._clock.now()
+            await asyncio.sleep(1)
+
+    # -- Kopf ----------------------------------------------------------------------------------------------------
+
+    def registry(self) -> kopf.OperatorRegistry:
+        registry = kopf.OperatorRegistry()
+        podgroup.register(registry, self._groups)
+        topology.register(registry, self._zones)
+        gpuallocation.register(registry, self._records)
+
+        @kopf.on.login(registry=registry)
+        async def login(**_: Any) -> kopf.ConnectionInfo:
+            connection = self._settings.connection
+            return kopf.ConnectionInfo(
+                server=connection.server,
+                ca_path=connection.ca_path,
+                insecure=not connection.verified,
+                token=connection.token,
+                certificate_path=connection.certificate_path,
+                private_key_path=connection.key_path,
+                expiration=datetime.now(UTC) + timedelta(seconds=TOKEN_SECONDS),
+            )
+
+        @kopf.on.startup(registry=registry)
+        async def tune(settings: kopf.OperatorSettings, **_: Any) -> None:
+            settings.posting.enabled = False  # events are ours to write, deduplicated
+            settings.scanning.disabled = True  # three fixed kinds: no right to list CRDs or namespaces needed
+            settings.networking.error_backoffs = Patience()
+            settings.networking.request_timeout = 30
+            settings.watching.server_timeout = 590
+            settings.queueing.idle_timeout = 1
+
+        @kopf.on.probe(registry=registry, id="loop")
+        async def loop_turns(**_: Any) -> str:
+            silence = self._clock.now() - self._beat
+            if silence > HEARTBEAT_SECONDS:
+                raise kopf.PermanentError(f"the loop has not turned for {silence:.0f} s")
+            return "turning"
+
+        return registry
+
+    def liveness_endpoint(self) -> str | None:
+        port = self._settings.liveness_port
+        return f"http://{self._settings.host}:{port}/healthz" if port else None
+
+
+class Patience:
+    """Back-offs without end: a watch that cannot be made now is made later, never given up."""
+
+    def __iter__(self) -> Iterator[float]:
+        return itertools.chain((0.1, 0.3, 1.0, 2.0), itertools.repeat(5.0))
+
+
+class KopfThread:
+    """Kopf on its own loop, started again when it ends before it should."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(timeout=GRACE_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                asyncio.run(
+                    kopf.operator(
+                        registry=self._operator.registry(),
+                        liveness_endpoint=self._operator.liveness_endpoint(),
+                        clusterwide=True,
+                        standalone=True,
+                        stop_flag=self._stop,
+                    )
+                )
+            except Exception:
+                log.exception("Kopf ended; starting it again")
+            self._stop.wait(1.0)
+
+
+class _Tasks:
+    """Tasks that end together."""
+
+    def __init__(self) -> None:
+        self.running: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        task = asyncio.create_task(work, name=name)
+        self.running.add(task)
+        return task
+
+    async def __aenter__(self) -> _Tasks:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self.running:
+            task.cancel()
+        await asyncio.gather(*self.running, return_exceptions=True)
+
+
+async def _raise_when_lost(lease: Lease) -> None:
+    await lease.lost.wait()
+    raise LeadershipLost("the lease is held by somebody else")
+
+
+def phase(gang: Gang) -> str:
+    if gang.group is not None:
+        return str(status_of(gang, gang.group, now="")["phase"])
+    placed = any(pod.node for pod in gang.pods.values())
+    return "Scheduled" if placed else "Pending"

@@ -1,0 +1,29 @@
+"""Kopf: PodGroups. What their authors write goes to the roster; what became of them is written by control.reports.
+
+Only `on.event` is used, here and for the other two kinds: it writes nothing to the objects. Kopf's create/update
+handlers would keep their progress in annotations, which a replica that does not lead must not write.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kopf
+
+from alnair.api import names
+from alnair.control.gangs import Roster, read_group
+from alnair.handlers.handover import Handover
+
+
+def register(registry: kopf.OperatorRegistry, handover: Handover[Roster]) -> None:
+    @kopf.on.event(names.GROUP_PODGROUP, names.VERSION_PODGROUP, names.PLURAL_PODGROUP, registry=registry)
+    async def podgroup_changed(event: kopf.RawEvent, **_: Any) -> None:
+        handover.call(apply, event["type"], dict(event["object"]))
+
+
+def apply(roster: Roster, kind: str | None, manifest: dict[str, Any]) -> None:
+    meta = manifest["metadata"]
+    if kind == "DELETED":
+        roster.drop_group(meta["namespace"], meta["name"], meta["uid"])
+    else:
+        roster.put_group(read_group(manifest))

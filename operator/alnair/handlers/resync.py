@@ -1,0 +1,81 @@
+"""The relist that Kopf does not do.
+
+After a gap Kopf lists again without telling what is gone. So the three kinds are listed here, once before the loop
+starts and then every minute, and what the list lacks is treated as deleted - but only what was known before the list
+was asked for, so that news never loses against an older list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from alnair.api import names
+from alnair.control.gangs import Roster
+from alnair.handlers import podgroup
+from alnair.handlers.topology import Topologies
+from alnair.kube import Client, Refused, Unanswered
+from alnair.ledger import repair
+from alnair.ledger.ledger import Ledger
+
+log = logging.getLogger(__name__)
+
+PERIOD_SECONDS = 60.0
+PAGE = 500
+
+
+class Resync:
+    def __init__(self, client: Client, *, roster: Roster, topologies: Topologies, ledger: Ledger) -> None:
+        self._client = client
+        self._roster = roster
+        self._topologies = topologies
+        self._ledger = ledger
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(PERIOD_SECONDS)
+            try:
+                await self.once()
+            except (Refused, Unanswered) as error:
+                log.warning("resync: %s; next try in %.0f s", error, PERIOD_SECONDS)
+
+    async def once(self) -> None:
+        await self._groups()
+        await self._node_topologies()
+        await self._records()
+
+    async def _groups(self) -> None:
+        known = self._roster.groups()
+        listed = await self._list(f"/apis/{names.API_PODGROUP}/{names.PLURAL_PODGROUP}")
+        for manifest in listed:
+            podgroup.apply(self._roster, None, manifest)
+        self._roster.keep_groups({_key(manifest) for manifest in listed}, known)
+
+    async def _node_topologies(self) -> None:
+        known = set(self._topologies.state.topologies)
+        listed = await self._list(f"/apis/{names.API_NRT}/{names.PLURAL_NRT}")
+        for manifest in listed:
+            self._topologies.apply(None, manifest)
+        self._topologies.keep({manifest["metadata"]["name"] for manifest in listed}, known)
+
+    async def _records(self) -> None:
+        known = list(self._ledger.records.values())
+        listed = await self._list(f"/apis/{names.API_ALLOCATION}/{names.PLURAL_ALLOCATION}")
+        for manifest in listed:
+            repair.observe(self._ledger, None, manifest)
+        repair.observe_missing(self._ledger, {_key(manifest) for manifest in listed}, known)
+
+    async def _list(self, path: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        params = {"limit": str(PAGE)}
+        while True:
+            page = await self._client.get(path, params=params)
+            items += page["items"]
+            if not page["metadata"].get("continue"):
+                return items
+            params["continue"] = page["metadata"]["continue"]
+
+
+def _key(manifest: dict[str, Any]) -> tuple[str, str]:
+    return manifest["metadata"]["namespace"], manifest["metadata"]["name"]

@@ -1,0 +1,62 @@
+"""Kopf: NodeResourceTopologies. Their zones say which cards a node has.
+
+An object that cannot be read counts as absent (the next source of cards speaks for the node), and the node gets an
+event that names the field.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import kopf
+from pydantic import ValidationError
+
+from alnair.api import names
+from alnair.api.quantity import shown
+from alnair.api.topology import NodeResourceTopology
+from alnair.control.reports import Reports
+from alnair.handlers.handover import Handover
+from alnair.state.cluster import ClusterState
+
+
+@dataclass(frozen=True, slots=True)
+class Topologies:
+    state: ClusterState
+    reports: Reports
+
+    def apply(self, kind: str | None, manifest: dict[str, Any]) -> None:
+        name = manifest["metadata"]["name"]
+        if kind == "DELETED":
+            self.state.drop_topology(name)
+            return
+        try:
+            topology = NodeResourceTopology.model_validate(manifest)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            self.state.drop_topology(name)
+            self._complain(name, f"{where}: {shown(first['input'])} is not valid: {first['msg']}")
+            return
+        if self.state.topologies.get(name) == topology:
+            return
+        self.state.put_topology(name, topology)
+        inventory = self.state.inventories.get(name)
+        for problem in inventory.problems if inventory is not None else ():
+            self._complain(name, problem)
+
+    def keep(self, present: set[str], known: set[str]) -> None:
+        """A fresh list has only these: of those known before it was made, the others were deleted unseen."""
+        for name in known - present:
+            self.state.drop_topology(name)
+
+    def _complain(self, name: str, problem: str) -> None:
+        node = self.state.nodes.get(name)
+        if node is not None:
+            self.reports.node_problem(name, node.uid, f"NodeResourceTopology {name}: {problem}")
+
+
+def register(registry: kopf.OperatorRegistry, handover: Handover[Topologies]) -> None:
+    @kopf.on.event(names.GROUP_NRT, names.VERSION_NRT, names.PLURAL_NRT, registry=registry)
+    async def topology_changed(event: kopf.RawEvent, **_: Any) -> None:
+        handover.call(Topologies.apply, event["type"], dict(event["object"]))

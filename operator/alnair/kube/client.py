@@ -1,0 +1,188 @@
+"""One pooled HTTP/1.1 session to the apiserver, in raw JSON.
+
+Two things can go wrong with a call, and they must never be mixed up:
+`Refused` - the apiserver answered, and nothing was changed;
+`Unanswered` - nobody knows whether it was applied (time-out, cut connection, 429, 5xx), so the caller has to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import aiohttp
+import orjson
+
+from alnair.kube.connection import Connection
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+
+# A call that takes longer than this is treated as unanswered; the apiserver's own limit is 60 s.
+CALL_SECONDS = 10.0
+# As many requests as the apiserver answers at once on a small machine; more only queue there.
+POOL = 64
+
+
+class Refused(Exception):
+    """The apiserver said no. `reason` is its machine-readable word (NotFound, Conflict, Invalid, …)."""
+
+    def __init__(self, *, call: str, status: int, reason: str, message: str) -> None:
+        super().__init__(f"{call}: {status} {reason}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+
+
+class Unanswered(Exception):
+    """Nobody can tell whether the call took effect. `retry_after` is the apiserver's wish in seconds, if any."""
+
+    def __init__(self, *, call: str, why: str, status: int = 0, retry_after: float | None = None) -> None:
+        super().__init__(f"{call}: {why}")
+        self.status = status
+        self.retry_after = retry_after
+
+
+def is_conflict(error: Exception) -> bool:
+    return isinstance(error, Refused) and error.status == 409
+
+
+# Told of every finished call: verb, resource, status (0 = no answer).
+CallObserver = Callable[[str, str, int], None]
+
+
+class Client:
+    """The only way to the apiserver. Safe for concurrent use; never repeats a call except after a 401."""
+
+    def __init__(self, connection: Connection, *, observer: CallObserver | None = None) -> None:
+        self._connection = connection
+        self._observe = observer or (lambda verb, resource, status: None)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Client:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=self._connection.tls(), limit=POOL, keepalive_timeout=60),
+            timeout=aiohttp.ClientTimeout(total=CALL_SECONDS),
+            headers={"Accept": JSON, "User-Agent": "alnair"},
+            auto_decompress=True,
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    # -- verbs ---------------------------------------------------------------------------------------------------
+
+    async def get(self, path: str, *, params: Mapping[str, str] | None = None) -> dict[str, Any]:
+        return _object(await self.call("GET", path, params=params))
+
+    async def create(self, path: str, body: object) -> dict[str, Any]:
+        return _object(await self.call("POST", path, body=body))
+
+    async def patch(self, path: str, body: object, *, kind: str = MERGE_PATCH) -> dict[str, Any]:
+        return _object(await self.call("PATCH", path, body=body, content_type=kind))
+
+    async def replace(self, path: str, body: object) -> dict[str, Any]:
+        return _object(await self.call("PUT", path, body=body))
+
+    async def delete(self, path: str, body: object | None = None) -> None:
+        await self.call("DELETE", path, body=body)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object | None = None,
+        params: Mapping[str, str] | None = None,
+        content_type: str = JSON,
+    ) -> bytes:
+        payload = orjson.dumps(body) if body is not None else None
+        for attempt in (1, 2):
+            try:
+                async with self._http().request(
+                    method,
+                    self._connection.server + path,
+                    data=payload,
+                    params=params,
+                    headers=self._headers(content_type if payload is not None else None),
+                ) as response:
+                    text = await response.read()
+                    status, retry_after = response.status, response.headers.get("Retry-After")
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                self._observe(method, resource_of(path), 0)
+                raise Unanswered(call=f"{method} {path}", why=repr(error)) from error
+            self._observe(method, resource_of(path), status)
+            if status < 300:
+                return text
+            if status == 401 and attempt == 1:
+                continue  # the token may have rotated between reading it and using it; the next try reads it anew
+            raise _failure(f"{method} {path}", status, text, retry_after)
+        raise AssertionError("unreachable: the second attempt returns or raises")
+
+    async def watch(
+        self, path: str, *, params: Mapping[str, str], idle_seconds: float
+    ) -> AsyncIterator[bytes]:
+        """The lines of a watch. Ends when the server closes it; raises Unanswered when it falls silent or is cut."""
+        call = f"WATCH {path}"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CALL_SECONDS, sock_read=idle_seconds)
+        try:
+            async with self._http().get(
+                self._connection.server + path, params=params, headers=self._headers(None), timeout=timeout
+            ) as response:
+                self._observe("WATCH", resource_of(path), response.status)
+                if response.status >= 300:
+                    raise _failure(call, response.status, await response.read(), None)
+                rest = b""
+                async for chunk in response.content.iter_any():
+                    lines = (rest + chunk).split(b"\n")
+                    rest = lines.pop()
+                    for line in lines:
+                        yield line
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self._observe("WATCH", resource_of(path), 0)
+            raise Unanswered(call=call, why=repr(error)) from error
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def _http(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError("the client is used outside of its 'async with'")
+        return self._session
+
+    def _headers(self, content_type: str | None) -> dict[str, str]:
+        headers = {"Content-Type": content_type} if content_type else {}
+        if authorization := self._connection.authorization():
+            headers["Authorization"] = authorization
+        return headers
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    parsed = orjson.loads(text)
+    if not isinstance(parsed, dict):
+        raise TypeError(f"the apiserver answered with {type(parsed).__name__}, not with an object")
+    return parsed
+
+
+def _failure(call: str, status: int, text: bytes, retry_after: str | None) -> Refused | Unanswered:
+    reason, message = "", text[:500].decode(errors="replace")
+    try:
+        parsed = orjson.loads(text)
+        reason, message = str(parsed.get("reason") or ""), str(parsed.get("message") or "")
+    except (ValueError, AttributeError):
+        pass  # a proxy's or a dying server's plain text; shown as it is
+    if status == 429 or status >= 500:
+        wish = float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
+        return Unanswered(call=call, why=f"{status} {reason}: {message}", status=status, retry_after=wish)
+    return Refused(call=call, status=status, reason=reason, message=message)
+
+
+def resource_of(path: str) -> str:
+    """`pods/binding` out of `/api/v1/namespaces/x/pods/y/binding`: the label of the call metric."""
+    parts = path.strip("/").split("/")
+    rest = parts[2:] if parts[0] == "api" else parts[3:]
+    if len(rest) >= 2 and rest[0] == "namespaces":
+        rest = rest[2:] or ["namespaces"]
+    return "/".join(rest[:1] + rest[2:3])

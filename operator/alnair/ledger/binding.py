@@ -1,0 +1,130 @@
+"""Binding one pod, and judging what became of it.
+
+The Binding names the pod's UID and version, so that a recreated namesake and a stale decision are both refused by the
+apiserver, and it carries the annotations, so that they appear in the same write as nodeName. The answer alone decides
+nothing when it is a conflict or missing: the pod is read back and judged by what it says.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from alnair.api import names
+from alnair.kube import Client, Refused, Unanswered
+from alnair.kube.client import STRATEGIC_PATCH
+from alnair.ledger.records import Member
+from alnair.ledger.writer import Pauses
+from alnair.state.holding import containers_to_json
+
+log = logging.getLogger(__name__)
+
+REFUSALS = 5  # an admission that says no this often means it
+
+
+class Verdict(enum.Enum):
+    BOUND = "bound where it was planned"
+    GONE = "deleted, going away, finished or another pod of that name"
+    ELSEWHERE = "bound to another node by somebody else"
+    REFUSED = "the apiserver refuses the Binding for good"
+
+
+def binding(member: Member, *, version: str) -> dict[str, Any]:
+    """The Binding itself."""
+    annotations = {names.NODE: member.holding.node}
+    if member.holding.containers:
+        annotations[names.GPU_ID] = ",".join(member.holding.cards)
+        annotations[names.GPU_SLICES] = orjson.dumps(containers_to_json(member.holding.containers)).decode()
+    metadata: dict[str, Any] = {"name": member.name, "uid": member.uid, "annotations": annotations}
+    if version:
+        metadata["resourceVersion"] = version
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": metadata,
+        "target": {"apiVersion": "v1", "kind": "Node", "name": member.holding.node},
+    }
+
+
+class Binder:
+    """Binds pods one at a time; callers run many at once."""
+
+    def __init__(self, client: Client, *, version_of: Callable[[str], str]) -> None:
+        self._client = client
+        self._version_of = version_of  # uid -> the newest version that the pod stream has shown
+
+    async def bind(self, namespace: str, member: Member) -> Verdict:
+        """Until it is known what became of the pod."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{member.name}"
+        version, refusals, pauses = self._version_of(member.uid), 0, Pauses()
+        while True:
+            try:
+                if not version:
+                    pod = await self._client.get(path)
+                    if (verdict := judge(pod, member)) is not None:
+                        return verdict
+                    version = pod["metadata"]["resourceVersion"]
+                await self._client.call("POST", f"{path}/binding", body=binding(member, version=version))
+                return Verdict.BOUND
+            except Refused as refused:
+                if refused.status == 404:
+                    return Verdict.GONE
+                if refused.status != 409:
+                    refusals += 1
+                    if refusals >= REFUSALS:
+                        log.error("pod %s/%s: %s", namespace, member.name, refused)
+                        return Verdict.REFUSED
+                    await pauses.rest()
+            except Unanswered as error:
+                log.warning("pod %s/%s: %s; looking what became of it", namespace, member.name, error)
+                await pauses.rest(error)
+            version = ""  # look before the next try
+
+    async def fence(self, namespace: str, member: Member, why: str) -> Verdict | None:
+        """Change the unbound pod, so that every Binding still under way meets another version and is refused.
+
+        Returns what became of the pod if it is not simply unbound; only on None may its slices be given away.
+        """
+        path = f"/api/v1/namespaces/{namespace}/pods/{member.name}"
+        pauses = Pauses()
+        while True:
+            try:
+                pod = await self._client.get(path)
+                if (verdict := judge(pod, member)) is not None:
+                    return verdict
+                body = {
+                    "metadata": {"uid": member.uid, "resourceVersion": pod["metadata"]["resourceVersion"]},
+                    "status": {
+                        "conditions": [
+                            {"type": "PodScheduled", "status": "False", "reason": "Replanned", "message": why}
+                        ]
+                    },
+                }
+                after = await self._client.patch(f"{path}/status", body, kind=STRATEGIC_PATCH)
+                if after["metadata"]["resourceVersion"] != pod["metadata"]["resourceVersion"]:
+                    return None
+                why += " (again)"  # nothing was changed, so nothing is fenced: say it in other words
+            except Refused as refused:
+                if refused.status == 404:
+                    return Verdict.GONE
+                if refused.status != 409:
+                    raise
+            except Unanswered as error:
+                await pauses.rest(error)
+
+
+def judge(pod: dict[str, Any], member: Member) -> Verdict | None:
+    """What a pod read back says of the member; None = it is there and unbound."""
+    meta, spec = pod["metadata"], pod.get("spec") or {}
+    if meta["uid"] != member.uid:
+        return Verdict.GONE
+    node = spec.get("nodeName")
+    if node:
+        return Verdict.BOUND if node == member.holding.node else Verdict.ELSEWHERE
+    if meta.get("deletionTimestamp") or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        return Verdict.GONE
+    return None

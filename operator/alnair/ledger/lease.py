@@ -1,0 +1,206 @@
+"""Who the leader is, by one Lease object.
+
+The client library's election is not used: under asyncio a network error leaves its leading task running, it has no
+request time-out and no release. This one is small, and it is no fence by itself: a paused leader may believe in its
+lease for a moment too long, and what stops it then is the compare-and-swap on every record (see ledger.writer).
+
+Time is judged by our own clock only: a rival's lease has expired when *we* have seen it unchanged for its whole
+duration. Clocks of two machines are never compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from alnair.kube import Client, Refused, Unanswered
+from alnair.kube.clock import Clock
+
+log = logging.getLogger(__name__)
+
+
+class LeadershipLost(Exception):
+    """Somebody else holds the lease. Every decision under way must be dropped, none may be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSettings:
+    namespace: str
+    name: str
+    identity: str
+    duration_seconds: float = 15.0
+
+    @property
+    def path(self) -> str:
+        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+
+    @property
+    def renew_seconds(self) -> float:
+        return self.duration_seconds / 3
+
+
+class Lease:
+    """Acquire once, then run `keep`. `term` counts the holders; it grows with every change of holder."""
+
+    def __init__(self, client: Client, settings: LeaseSettings, clock: Clock) -> None:
+        self._client = client
+        self._settings = settings
+        self._clock = clock
+        self._object: dict[str, Any] = {}
+        self._seen: tuple[str, float] = ("", 0.0)  # (version of a rival's lease, when we first saw it)
+        self._complaint = ""  # said last, so that waiting for long does not fill the log
+        self._look: asyncio.Task[None] | None = None
+        self._next_look: asyncio.Task[None] | None = None
+        self.term = 0
+        self.held = False
+        self.lost = asyncio.Event()
+
+    async def acquire(self) -> None:
+        """Wait until the lease is ours."""
+        while True:
+            if await self._try():
+                break
+            await asyncio.sleep(min(1.0, self._settings.renew_seconds / 2))
+        self.held = True
+        log.info("leading as %s, term %d", self._settings.identity, self.term)
+
+    async def keep(self) -> None:
+        """Renew until cancelled or lost. An apiserver that is away for long is waited for: while it is away nobody
+        else can take the lease either, so when it is back and still names us, we have led all the time."""
+        while self.held:
+            await asyncio.sleep(self._settings.renew_seconds)
+            try:
+                self._object = await self._client.replace(
+                    self._own_path, self._claim(self._object, self.term)
+                )
+            except Unanswered as error:
+                log.warning("the lease could not be renewed: %s", error)
+            except Refused as error:
+                log.warning("the lease could not be renewed: %s", error)
+                await self._find_out()
+
+    async def confirm(self) -> None:
+        """Return once the apiserver has said, in answer to a question asked *after* this call, that we lead.
+
+        Callers that come together share one question.
+        """
+        if self._look is None or self._look.done():
+            self._look = asyncio.create_task(self._ask(), name="look at the lease")
+            look = self._look
+        else:
+            # The question under way was asked before this call: wait for the next one.
+            if self._next_look is None or self._next_look.done():
+                self._next_look = asyncio.create_task(
+                    self._ask_after(self._look), name="next look at the lease"
+                )
+            look = self._next_look
+        await asyncio.shield(look)
+
+    async def release(self) -> None:
+        """Hand over now rather than after the lease has expired."""
+        if not self.held:
+            return
+        self.held = False
+        try:
+            lease = await self._client.get(self._own_path)
+            if lease["spec"].get("holderIdentity") == self._settings.identity:
+                lease["spec"]["holderIdentity"] = ""
+                await self._client.replace(self._own_path, lease)
+                log.info("the lease is released")
+        except (Refused, Unanswered) as error:
+            log.warning("the lease could not be released, it will expire: %s", error)
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    @property
+    def _own_path(self) -> str:
+        return f"{self._settings.path}/{self._settings.name}"
+
+    async def _try(self) -> bool:
+        try:
+            try:
+                lease = await self._client.get(self._own_path)
+            except Refused as refused:
+                if refused.status != 404:
+                    raise
+                self.term = 1
+                self._object = await self._client.create(self._settings.path, self._claim({}, 1))
+                return True
+            spec = lease.get("spec") or {}
+            if spec.get("holderIdentity") and not self._expired(lease):
+                return False
+            term = int(spec.get("leaseTransitions") or 0) + 1
+            self._object = await self._client.replace(self._own_path, self._claim(lease, term))
+            self.term = term
+            return True
+        except (Refused, Unanswered) as error:
+            if str(error) != self._complaint:
+                log.warning("the lease is not ours yet: %s", error)
+                self._complaint = str(error)
+            return False
+
+    def _expired(self, lease: dict[str, Any]) -> bool:
+        version = str(lease["metadata"].get("resourceVersion"))
+        now = self._clock.now()
+        if self._seen[0] != version:
+            self._seen = (version, now)
+        duration = float(
+            (lease.get("spec") or {}).get("leaseDurationSeconds") or self._settings.duration_seconds
+        )
+        return now - self._seen[1] > duration
+
+    def _claim(self, lease: dict[str, Any], term: int) -> dict[str, Any]:
+        before = lease.get("spec") or {}
+        now = self._clock.micro_stamp()
+        ours = before.get("holderIdentity") == self._settings.identity
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": lease.get("metadata") or {"name": self._settings.name},
+            "spec": {
+                "holderIdentity": self._settings.identity,
+                "leaseDurationSeconds": max(1, round(self._settings.duration_seconds)),
+                "acquireTime": before.get("acquireTime", now) if ours else now,
+                "renewTime": now,
+                "leaseTransitions": term,
+            },
+        }
+
+    async def _ask_after(self, earlier: asyncio.Task[None]) -> None:
+        await asyncio.wait([earlier])
+        await self._ask()
+
+    async def _ask(self) -> None:
+        pause = 0.05
+        while True:
+            if not self.held:
+                raise LeadershipLost("this process no longer holds the lease")
+            try:
+                lease = await self._client.get(self._own_path)
+            except Unanswered:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 2.0)
+                continue
+            except Refused as error:
+                if error.status == 404:
+                    self._lose("the lease was deleted")
+                raise LeadershipLost(str(error)) from error
+            if (lease.get("spec") or {}).get("holderIdentity") != self._settings.identity:
+                self._lose(f"{(lease.get('spec') or {}).get('holderIdentity')!r} holds the lease")
+                raise LeadershipLost("somebody else holds the lease")
+            self._object = lease
+            return
+
+    async def _find_out(self) -> None:
+        try:
+            await self._ask()
+        except LeadershipLost as error:
+            self._lose(str(error))
+
+    def _lose(self, why: str) -> None:
+        if self.held:
+            log.error("leadership lost: %s", why)
+        self.held = False
+        self.lost.set()

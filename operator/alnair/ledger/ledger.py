@@ -1,0 +1,397 @@
+"""The protocol: plan taken, committed, bound, settled; released when the pods are gone; rolled back when it must be.
+
+One lock a record, one decision at a time under it. The order of writes is the whole point, so it is kept in one place:
+
+    assume     in memory, at once: capacity is taken before anything is written
+    commit     the record says which pod gets what          (the decision)
+    bind       every pod, concurrently
+    settle     the record says Bound, lost members dropped
+    release    the record drops a slice *before* the books do, and never while its pod may still hold it
+
+What must never happen: a member bound before the commit, a slice in two records, a slice free in the books that a
+record still lists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any, Protocol
+
+import orjson
+
+from alnair.api.allocation import MOST_BYTES
+from alnair.kube import Client, Refused, Unanswered
+from alnair.kube.clock import Clock
+from alnair.ledger.binding import Binder, Verdict
+from alnair.ledger.lease import LeadershipLost, Lease
+from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK, Key, Member, Owner, Record
+from alnair.ledger.writer import RecordWriter
+from alnair.state.cluster import ClusterState
+from alnair.state.holding import Holding
+from alnair.state.pods import Pod
+
+log = logging.getLogger(__name__)
+
+BUDGET_PAUSE = 5.0  # between tries to evict a pod whose disruption budget says no
+GATHER_SECONDS = 0.05  # pods of one gang end together: wait this long and release them in one write
+
+
+class CommitRefused(Exception):
+    """The apiserver does not accept the record (quota, a namespace on its way out, too large). Nothing was decided."""
+
+
+class TooLarge(ValueError):
+    """A gang whose record would not fit into one object of etcd."""
+
+
+class Listener(Protocol):
+    """Who wants to know. Plain calls, made while the record's lock is held: no waiting in them."""
+
+    def member_bound(self, record: Record, member: Member) -> None: ...
+    def record_settled(self, record: Record) -> None: ...
+    def record_short(self, record: Record) -> None: ...
+    def record_rolled_back(self, record: Record, why: str) -> None: ...
+    def record_closed(self, record: Record) -> None: ...
+
+
+class Ledger:
+    """All live records of this instance, and every write to them."""
+
+    def __init__(
+        self, *, client: Client, state: ClusterState, lease: Lease, clock: Clock, schedulers: frozenset[str]
+    ) -> None:
+        self.client = client
+        self.state = state
+        self.clock = clock
+        self.schedulers = schedulers
+        self.epoch = 0
+        self.records: dict[Key, Record] = {}
+        self.closed: OrderedDict[str, None] = OrderedDict()  # UIDs of objects that we deleted a moment ago
+        self.writer = RecordWriter(client, lease)
+        self.binder = Binder(client, version_of=self._version_of)
+        self.listener: Listener
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._record_of: dict[str, Record] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._releasing: set[Key] = set()
+
+    def record_of(self, uid: str) -> Record | None:
+        """The record that this pod is in, or is about to be."""
+        return self._record_of.get(uid)
+
+    # -- plan and commit -----------------------------------------------------------------------------------------
+
+    def assume(
+        self,
+        owner: Owner,
+        *,
+        scheduler: str,
+        min_member: int,
+        placements: Iterable[tuple[Pod, Holding]],
+        replaces: Mapping[str, str] | None = None,
+    ) -> Record:
+        """Take in memory what a plan gives. `carry_out` must follow."""
+        fresh = Record(owner=owner, scheduler=scheduler, min_member=min_member, epoch=self.epoch)
+        record = self.records.get(fresh.key)
+        if record is None or record.closing:
+            record = self.records[fresh.key] = fresh
+        record.min_member = min_member
+        for pod, holding in placements:
+            record.planned[pod.uid] = Member(
+                pod.uid, pod.name, holding, replaces=(replaces or {}).get(pod.uid, "")
+            )
+            self._record_of[pod.uid] = record
+            self.state.hold(pod.uid, holding)
+        return record
+
+    async def carry_out(self, record: Record) -> None:
+        """Commit, bind and settle what was assumed. Raises CommitRefused when nothing was decided."""
+        async with record.lock:
+            added, record.planned = record.planned, {}
+            replaced = [
+                record.members.pop(member.replaces)
+                for member in added.values()
+                if member.replaces in record.members
+            ]
+            before = record.phase
+            record.members.update(added)
+            record.phase = COMMITTED
+            try:
+                _must_fit(record)
+                if not record.exists:
+                    await self.writer.create(record)
+                await self.writer.write(record)
+            except (Refused, TooLarge) as refused:
+                record.phase = before
+                for uid in added:
+                    del record.members[uid]
+                record.members.update({member.uid: member for member in replaced})
+                self._forget(added)
+                if not record.members:
+                    await self.discard(record)
+                raise CommitRefused(str(refused)) from refused
+            self._forget(member.uid for member in replaced)
+            await self._bind(record)
+
+    async def roll_forward(self, record: Record) -> None:
+        """Finish what another leader, or we before a crash, committed: the same pods to the same targets."""
+        async with record.lock:
+            await self._bind(record)
+
+    async def _bind(self, record: Record) -> None:
+        namespace = record.owner.namespace
+        unbound = [member for member in record.members.values() if not (member.bound or member.gone)]
+        verdicts = await asyncio.gather(*(self.binder.bind(namespace, member) for member in unbound))
+        misplaced: list[Member] = []
+        for member, verdict in zip(unbound, verdicts, strict=True):
+            if verdict is Verdict.REFUSED:
+                # Only once the pod was changed can no older Binding land, and only then is the slice free to go.
+                verdict = await self.binder.fence(namespace, member, "the Binding was refused") or verdict
+            if verdict is Verdict.BOUND:
+                member.bound = True
+                self.listener.member_bound(record, member)
+            elif verdict is Verdict.GONE:
+                member.gone = True
+            else:
+                log.warning("pod %s/%s: %s", namespace, member.name, verdict.value)
+                misplaced.append(member)
+        await self._conclude(record, misplaced)
+
+    async def _conclude(self, record: Record, misplaced: list[Member]) -> None:
+        """All binds are known: settle, wait for replacements, or take everything back."""
+        for member in misplaced:
+            record.members.pop(member.uid, None)
+        if record.satisfied or len(record.bound()) >= record.min_member:
+            lost = misplaced + [member for member in record.members.values() if not member.bound]
+            for member in lost:
+                record.members.pop(member.uid, None)
+            record.phase, record.satisfied, record.short_since = BOUND, True, None
+            await self.writer.write(record)
+            self._forget(member.uid for member in lost)
+            self.listener.record_settled(record)
+        elif not any(member.bound and not member.gone for member in record.members.values()):
+            await self.discard(record)
+            self._forget(member.uid for member in misplaced)
+            self.listener.record_rolled_back(record, "no member could be bound")
+        else:
+            if misplaced:
+                await self.writer.write(record)
+                self._forget(member.uid for member in misplaced)
+            if record.short_since is None:
+                record.short_since = self.clock.now()
+            self.listener.record_short(record)
+        if any(member.gone for member in record.members.values()):
+            self.release_soon(record)
+
+    # -- release -------------------------------------------------------------------------------------------------
+
+    def observe_pod(self, pod: Pod) -> None:
+        """The pod stream shows a pod; the books have it already."""
+        record = self._record_of.get(pod.uid)
+        member = record.members.get(pod.uid) if record is not None else None
+        if record is None or member is None:
+            return
+        if pod.node and pod.node == member.holding.node:
+            member.bound = True
+        elsewhere = bool(pod.node) and pod.node != member.holding.node
+        never_to_be_bound = pod.terminating and not pod.node
+        if pod.terminal or elsewhere or never_to_be_bound:
+            member.gone = True
+            self.release_soon(record)
+
+    def observe_pod_deleted(self, uid: str) -> None:
+        """The apiserver says that the pod is gone for good."""
+        record = self._record_of.get(uid)
+        member = record.members.get(uid) if record is not None else None
+        if record is not None and member is not None:
+            member.gone = True
+            self.release_soon(record)
+
+    def observe_pod_missing(self, uid: str) -> None:
+        """A new list lacks a pod that we knew. A list may be stale: ask before anything is released."""
+        if uid in self._record_of:
+            self.spawn(self._ask_whether_gone(uid), f"look for pod {uid}")
+
+    async def _ask_whether_gone(self, uid: str) -> None:
+        record = self._record_of.get(uid)
+        member = (record.members.get(uid) or record.planned.get(uid)) if record else None
+        if record is None or member is None:
+            return
+        while not await self._is_gone(record.owner.namespace, member):
+            if uid in self.state.pods:
+                return  # it is there after all, and the stream has shown it again
+            await asyncio.sleep(BUDGET_PAUSE)
+        self.observe_pod_deleted(uid)
+
+    async def _is_gone(self, namespace: str, member: Member) -> bool:
+        try:
+            pod = await self.client.get(f"/api/v1/namespaces/{namespace}/pods/{member.name}")
+        except Refused as refused:
+            return refused.status == 404
+        except Unanswered:
+            return False
+        return bool(pod["metadata"]["uid"] != member.uid)
+
+    def release_soon(self, record: Record) -> None:
+        if record.key not in self._releasing and not record.closing:
+            self._releasing.add(record.key)
+            self.spawn(self._release(record), f"release {record}")
+
+    async def _release(self, record: Record) -> None:
+        await asyncio.sleep(GATHER_SECONDS)
+        async with record.lock:
+            self._releasing.discard(record.key)
+            gone = [member for member in record.members.values() if member.gone]
+            if record.closing or not gone:
+                return
+            if len(gone) == len(record.members) and not record.planned:
+                await self.discard(record)
+                return
+            if record.short_since is not None and record.phase == COMMITTED:
+                return  # the places of lost members are kept for replacements until the roll-back
+            for member in gone:
+                del record.members[member.uid]
+            await self.writer.write(record)
+            self._forget(member.uid for member in gone)
+            self.listener.record_settled(record)
+
+    async def discard(self, record: Record) -> None:
+        """Nothing of the gang is left: the object goes, then the books."""
+        record.closing = True
+        if self.records.get(record.key) is record:
+            del self.records[record.key]
+        if record.exists:
+            self.remember_closed(record.uid)
+            await self.writer.delete(record)
+        self._forget(record.members)
+        self.listener.record_closed(record)
+
+    def remember_closed(self, uid: str) -> None:
+        self.closed[uid] = None
+        while len(self.closed) > 4096:
+            self.closed.popitem(last=False)
+
+    # -- roll back -----------------------------------------------------------------------------------------------
+
+    async def roll_back(self, record: Record, why: str) -> None:
+        """The gang cannot become whole: free the kept places and evict the members that were bound."""
+        async with record.lock:
+            if record.satisfied or record.closing or record.phase == ROLLING_BACK:
+                return
+            vacant = [member for member in record.members.values() if member.gone or not member.bound]
+            for member in vacant:
+                del record.members[member.uid]
+            if not record.members:
+                await self.discard(record)
+                self._forget(member.uid for member in vacant)
+                self.listener.record_rolled_back(record, why)
+                return
+            record.phase, record.short_since = ROLLING_BACK, None
+            lone = [member.name for member in record.members.values() if not self._would_come_back(member)]
+            record.conditions = [self._rollback_condition(why, lone)]
+            await self.writer.write(record)
+            self._forget(member.uid for member in vacant)
+            self.listener.record_rolled_back(record, why)
+        self.resume_roll_back(record)
+
+    def resume_roll_back(self, record: Record) -> None:
+        for member in list(record.members.values()):
+            if self._would_come_back(member):
+                self.spawn(self._evict(record, member), f"evict {record.owner.namespace}/{member.name}")
+
+    def _would_come_back(self, member: Member) -> bool:
+        """Never evict a pod that nothing would make anew."""
+        pod = self.state.pods.get(member.uid)
+        return pod is not None and pod.controlled
+
+    def _rollback_condition(self, why: str, lone: list[str]) -> dict[str, Any]:
+        message = f"rolled back: {why}"
+        if lone:
+            message += f"; not evicted because nothing would recreate them: {', '.join(sorted(lone)[:10])}"
+        return {
+            "type": "RolledBack",
+            "status": "False" if lone else "True",
+            "reason": "PodsWithoutController" if lone else "GangIncomplete",
+            "message": message[:1024],
+            "lastTransitionTime": self.clock.stamp(),
+        }
+
+    async def _evict(self, record: Record, member: Member) -> None:
+        namespace = record.owner.namespace
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": member.name, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": member.uid}},
+        }
+        while not member.gone and member.uid in record.members:
+            try:
+                await self.client.create(f"/api/v1/namespaces/{namespace}/pods/{member.name}/eviction", body)
+                return
+            except Refused as refused:
+                log.info("evict %s/%s: %s", namespace, member.name, refused)
+                return  # 404 or another UID: gone already, and the pod stream tells
+            except Unanswered as error:
+                log.info("evict %s/%s: %s; trying again", namespace, member.name, error)
+                await asyncio.sleep(BUDGET_PAUSE)
+
+    # -- take-over by recovery and repair ------------------------------------------------------------------------
+
+    def load(self, record: Record) -> None:
+        """Take a record that stands in the apiserver into the books."""
+        self.records[record.key] = record
+        for member in record.members.values():
+            self._record_of[member.uid] = record
+            self.state.hold(member.uid, member.holding)
+
+    def _forget(self, uids: Iterable[str]) -> None:
+        """These pods are in no record any more: their slices are free."""
+        for uid in list(uids):
+            self._record_of.pop(uid, None)
+            self.state.release(uid)
+
+    def _version_of(self, uid: str) -> str:
+        pod = self.state.pods.get(uid)
+        return pod.version if pod is not None else ""
+
+    # -- tasks ---------------------------------------------------------------------------------------------------
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run it beside the rest. A lost lease ends the process; a mistake of ours concerns one gang and is logged:
+        its slices stay taken, which is the safe side, and every other gang goes on."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, LeadershipLost):
+            if not self.failure.done():
+                self.failure.set_exception(error)
+        elif error is not None:
+            log.error("%s failed", task.get_name(), exc_info=error)
+
+    async def drain(self, seconds: float) -> None:
+        """Let what is under way come to its end, for a while."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=seconds)
+
+    async def close(self) -> None:
+        """Stop where we are. Whatever is half done is finished by the next leader from the records."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _must_fit(record: Record) -> None:
+    size = len(orjson.dumps(record.status()))
+    if size > MOST_BYTES:
+        raise TooLarge(
+            f"the gang of {len(record.members)} pods needs a record of {size} bytes, {MOST_BYTES} are the most; "
+            "split it into smaller groups"
+        )

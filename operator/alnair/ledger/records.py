@@ -1,0 +1,191 @@
+"""One gang's record: what it says, in memory and as JSON.
+
+    opened --create--> Pending --commit--> Committed --settle--> Bound --last pod gone--> deleted
+                                   |  ^                   |
+                     member lost,  |  | a replacement     | new members join: Committed again
+                     gang short    v  | takes its place   v
+                                RollingBack --pods gone--> deleted
+
+The write that sets Committed is the decision. A record in memory is the truth while its leader lives; what others
+do to the object is put right. `version` is the resourceVersion that the next write must name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from alnair.api import names
+from alnair.api.allocation import BOUND, COMMITTED, PENDING, ROLLING_BACK, cards_line, nodes_line
+from alnair.state.holding import ContainerShare, Holding, containers_from_json, containers_to_json
+
+__all__ = ["BOUND", "COMMITTED", "PENDING", "ROLLING_BACK", "Key", "Member", "Owner", "Record", "Unparsable"]
+
+Key = tuple[str, str]  # namespace, name
+
+PATH = f"/apis/{names.API_ALLOCATION}"
+
+
+class Unparsable(ValueError):
+    """An object of kind GPUAllocation that no ledger of ours has written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    kind: str  # PodGroup or Pod
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(slots=True)
+class Member:
+    """One pod of the record. `bound` and `gone` are what we know of it, not what the record says."""
+
+    uid: str
+    name: str
+    holding: Holding
+    bound: bool = False
+    gone: bool = False
+    replaces: str = ""  # UID of a lost member whose place this one takes
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    owner: Owner
+    scheduler: str
+    min_member: int
+    epoch: int
+    phase: str = PENDING
+    members: dict[str, Member] = field(default_factory=dict)
+    planned: dict[str, Member] = field(default_factory=dict)  # taken in memory, in no write yet
+    conditions: list[dict[str, Any]] = field(default_factory=list)
+    uid: str = ""
+    version: str = ""
+    short_since: float | None = None  # committed, bound in part, waiting for replacements of lost members
+    satisfied: bool = (
+        False  # minMember was reached once since the commit: losing members is no roll-back any more
+    )
+    closing: bool = False  # being deleted by us
+    unlooked: bool = False  # created since the last look at the lease
+    own_versions: deque[str] = field(default_factory=lambda: deque(maxlen=32))
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def key(self) -> Key:
+        return (self.owner.namespace, names.record_name(self.owner.name, self.owner.uid))
+
+    @property
+    def collection(self) -> str:
+        return f"{PATH}/namespaces/{self.owner.namespace}/{names.PLURAL_ALLOCATION}"
+
+    @property
+    def path(self) -> str:
+        return f"{self.collection}/{self.key[1]}"
+
+    @property
+    def exists(self) -> bool:
+        return bool(self.version)
+
+    def bound(self) -> list[Member]:
+        return [member for member in self.members.values() if member.bound]
+
+    def seen(self, written: dict[str, Any]) -> None:
+        """The apiserver's answer to a write or a read of ours."""
+        meta = written["metadata"]
+        self.uid, self.version = meta["uid"], meta["resourceVersion"]
+        self.own_versions.append(self.version)
+
+    def __str__(self) -> str:
+        return "/".join(self.key)
+
+    # -- JSON ----------------------------------------------------------------------------------------------------
+
+    def manifest(self) -> dict[str, Any]:
+        """The object as it is created: for whom, and nothing decided."""
+        return {
+            "apiVersion": names.API_ALLOCATION,
+            "kind": names.KIND_ALLOCATION,
+            "metadata": {
+                "name": self.key[1],
+                "namespace": self.owner.namespace,
+                "labels": self.labels(),
+                "finalizers": [names.FINALIZER],
+            },
+            "spec": self.spec(),
+        }
+
+    def labels(self) -> dict[str, str]:
+        return {
+            names.OWNER_KIND: self.owner.kind,
+            names.OWNER_NAME: names.label_value(self.owner.name),
+            names.OWNER_UID: self.owner.uid,
+        }
+
+    def spec(self) -> dict[str, Any]:
+        return {
+            "owner": {"kind": self.owner.kind, "name": self.owner.name, "uid": self.owner.uid},
+            "schedulerName": self.scheduler,
+        }
+
+    def status(self) -> dict[str, Any]:
+        members = sorted(self.members.values(), key=lambda member: member.name)
+        return {
+            "phase": self.phase,
+            "epoch": self.epoch,
+            "scheduled": len(members),
+            "minMember": self.min_member,
+            **_totals(members),
+            "conditions": self.conditions,
+            "pods": [
+                {
+                    "name": member.name,
+                    "uid": member.uid,
+                    "node": member.holding.node,
+                    "containers": containers_to_json(member.holding.containers),
+                }
+                for member in members
+            ],
+        }
+
+
+def _totals(members: Iterable[Member]) -> dict[str, Any]:
+    """What `kubectl get` shows at a glance."""
+    members = list(members)
+    counted = sum(share.counted for member in members for share in member.holding.containers)
+    cards = list(dict.fromkeys(card for member in members for card in member.holding.cards))
+    return {
+        "gpus": len(cards) + counted,
+        "memoryMiB": sum(piece.memory_mib for member in members for piece in member.holding.slices()),
+        "nodes": nodes_line(member.holding.node for member in members),
+        "cards": cards_line(cards),
+    }
+
+
+def parse(manifest: dict[str, Any]) -> Record:
+    """The reverse of `manifest` and `status`, for an object that anybody may have written."""
+    try:
+        meta, spec = manifest["metadata"], manifest["spec"]
+        status = manifest.get("status") or {}
+        owner = Owner(spec["owner"]["kind"], meta["namespace"], spec["owner"]["name"], spec["owner"]["uid"])
+        record = Record(
+            owner=owner,
+            scheduler=spec["schedulerName"],
+            min_member=int(status.get("minMember") or 1),
+            epoch=int(status.get("epoch") or 0),
+            phase=status.get("phase") or PENDING,
+            conditions=list(status.get("conditions") or []),
+        )
+        for pod in status.get("pods") or []:
+            containers: tuple[ContainerShare, ...] = containers_from_json(pod.get("containers") or [])
+            record.members[pod["uid"]] = Member(pod["uid"], pod["name"], Holding(pod["node"], containers))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Unparsable(f"{error!r}") from error
+    if record.key[1] != meta["name"]:
+        raise Unparsable(f"the name does not belong to owner {owner.kind}/{owner.name}")
+    record.satisfied = record.phase == BOUND
+    record.seen(manifest)
+    return record

@@ -1,0 +1,171 @@
+"""What a new leader does before it plans anything.
+
+1. List all records by a consistent read and stamp the new epoch into each: from then on every write of the old leader
+   conflicts.
+2. Only then look at the pods (the caller starts the pod stream after `stamp_all`): a pod that is bound by the old
+   leader's last Bindings is seen with its record known.
+3. Roll forward what was committed, drop what never was, release what is gone, adopt bound pods that lost their record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from alnair.api import names
+from alnair.kube import Refused, Unanswered
+from alnair.ledger.lease import LeadershipLost
+from alnair.ledger.ledger import Ledger
+from alnair.ledger.records import BOUND, PATH, ROLLING_BACK, Member, Owner, Record, Unparsable, parse
+from alnair.ledger.writer import Pauses
+from alnair.state.holding import Holding, parse_annotation
+from alnair.state.pods import Pod
+
+log = logging.getLogger(__name__)
+
+PAGE = 500
+AT_ONCE = 32
+
+
+async def stamp_all(ledger: Ledger, *, term: int) -> None:
+    """Steps 1: every live record of ours is known, and carries our epoch."""
+    objects = await _list(ledger)
+    found: list[Record] = []
+    for manifest in objects:
+        try:
+            record = parse(manifest)
+        except Unparsable as error:
+            log.error("GPUAllocation %s is ignored: %s", _name(manifest), error)
+            continue
+        if record.scheduler in ledger.schedulers:
+            found.append(record)
+    # The Lease counts holders, but it can be deleted; the records remember.
+    ledger.epoch = max([term, *(record.epoch + 1 for record in found)])
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def stamp(record: Record) -> None:
+        async with gate:
+            stamped = await _stamp(ledger, record)
+        if stamped is not None:
+            ledger.load(stamped)
+
+    await asyncio.gather(*(stamp(record) for record in found))
+    log.info("epoch %d: %d records taken over", ledger.epoch, len(ledger.records))
+
+
+async def _list(ledger: Ledger) -> list[dict[str, Any]]:
+    pauses = Pauses()
+    while True:
+        try:
+            objects: list[dict[str, Any]] = []
+            params = {"limit": str(PAGE)}
+            while True:
+                page = await ledger.client.get(f"{PATH}/{names.PLURAL_ALLOCATION}", params=params)
+                objects += page["items"]
+                if not page["metadata"].get("continue"):
+                    return objects
+                params["continue"] = page["metadata"]["continue"]
+        except Refused as refused:
+            if refused.status != 410:  # the pages took too long: from the start
+                raise
+        except Unanswered as error:
+            await pauses.rest(error)
+
+
+async def _stamp(ledger: Ledger, record: Record) -> Record | None:
+    """The record as it stands with our epoch in it; None if it is gone."""
+    pauses = Pauses()
+    while True:
+        body = {
+            "metadata": {"resourceVersion": record.version, "uid": record.uid},
+            "status": {"epoch": ledger.epoch, "phase": record.phase},
+        }
+        try:
+            written = await ledger.client.patch(f"{record.path}/status", body)
+            record.epoch = ledger.epoch
+            record.seen(written)
+            return record
+        except Refused as refused:
+            if refused.status == 404:
+                return None
+            if refused.status != 409:
+                raise
+        except Unanswered as error:
+            await pauses.rest(error)
+        there = await ledger.writer.read(record)
+        if there is None:
+            return None
+        record = parse(there)
+        if record.epoch > ledger.epoch:
+            raise LeadershipLost(f"record {record} carries epoch {record.epoch}, ours is {ledger.epoch}")
+
+
+def resume(ledger: Ledger) -> None:
+    """Step 3, for the records: called once the pod stream has listed all pods."""
+    for record in list(ledger.records.values()):
+        for member in record.members.values():
+            if (pod := ledger.state.pods.get(member.uid)) is not None:
+                ledger.observe_pod(pod)
+        if record.phase == ROLLING_BACK:
+            ledger.resume_roll_back(record)
+        elif not record.members:
+            ledger.spawn(_drop_empty(ledger, record), f"drop {record}")
+        # Members whose pod is not in the list count as unbound here: rolling forward asks for each, and drops it.
+        elif record.phase != BOUND or any(not member.bound for member in record.members.values()):
+            ledger.spawn(ledger.roll_forward(record), f"roll forward {record}")
+
+
+async def _drop_empty(ledger: Ledger, record: Record) -> None:
+    """A record without pods was created and never committed, or not quite deleted."""
+    async with record.lock:
+        if not record.members and not record.planned and not record.closing:
+            await ledger.discard(record)
+
+
+def adoptable(pod: Pod) -> Holding | None:
+    """What a bound pod of ours says it holds, for a record that was lost; None if it says nothing of use."""
+    if not pod.node or pod.annotated_node != pod.node or pod.terminal:
+        return None
+    try:
+        return Holding(pod.node, parse_annotation(pod.slices) if pod.slices else ())
+    except ValueError as error:
+        log.error("pod %s: annotation %s cannot be read: %s", pod, names.GPU_SLICES, error)
+        return None
+
+
+async def adopt(ledger: Ledger, owner: Owner, *, scheduler: str, min_member: int, pods: list[Pod]) -> None:
+    """Write a record anew for bound pods that have none, from what their Bindings left on them."""
+    members = {
+        pod.uid: Member(pod.uid, pod.name, holding, bound=True)
+        for pod in pods
+        if ledger.record_of(pod.uid) is None and (holding := adoptable(pod)) is not None
+    }
+    if not members:
+        return
+    fresh = Record(owner=owner, scheduler=scheduler, min_member=min_member, epoch=ledger.epoch)
+    record = ledger.records.get(fresh.key, fresh)
+    async with record.lock:
+        if record.closing:
+            return
+        record.members.update(members)
+        record.phase, record.satisfied = BOUND, True
+        record.conditions = [
+            {
+                "type": "Adopted",
+                "status": "True",
+                "reason": "RecordWasLost",
+                "message": "written anew from the annotations of the bound pods",
+                "lastTransitionTime": ledger.clock.stamp(),
+            }
+        ]
+        ledger.load(record)
+        if not record.exists:
+            await ledger.writer.create(record)
+        await ledger.writer.write(record)
+    log.warning("record %s: adopted %d bound pods without a record", record, len(members))
+
+
+def _name(manifest: dict[str, Any]) -> str:
+    meta = manifest.get("metadata") or {}
+    return f"{meta.get('namespace')}/{meta.get('name')}"

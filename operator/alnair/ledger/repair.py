@@ -1,0 +1,101 @@
+"""What others do to records is put right: edits, deletions, forgeries.
+
+Fed by Kopf's events of GPUAllocations. Our own writes come back here too and are told by their version. While the
+leader lives its memory is the truth; an object that says otherwise is written again.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from alnair.api import names
+from alnair.kube import Refused, Unanswered
+from alnair.ledger.ledger import Ledger
+from alnair.ledger.records import Record, Unparsable, parse
+from alnair.ledger.writer import says_the_same
+
+log = logging.getLogger(__name__)
+
+
+def observe(ledger: Ledger, kind: str | None, manifest: dict[str, Any]) -> None:
+    """An event of a GPUAllocation: kind is ADDED, MODIFIED, DELETED or None (listed)."""
+    meta = manifest["metadata"]
+    if (manifest.get("spec") or {}).get("schedulerName") not in ledger.schedulers or meta[
+        "uid"
+    ] in ledger.closed:
+        return
+    record = ledger.records.get((meta["namespace"], meta["name"]))
+    if record is None:
+        if kind != "DELETED":
+            ledger.spawn(_remove_stranger(ledger, manifest), f"remove {meta['namespace']}/{meta['name']}")
+    elif kind == "DELETED" and meta["uid"] == record.uid:
+        ledger.spawn(_rewrite(ledger, record, meta["uid"]), f"rewrite {record}")
+    elif kind != "DELETED" and meta["resourceVersion"] not in record.own_versions:
+        ledger.spawn(_repair(ledger, record, meta["resourceVersion"]), f"check {record}")
+
+
+def observe_missing(ledger: Ledger, present: set[tuple[str, str]], known: list[Record]) -> None:
+    """A fresh list lacks records that we had before it was made."""
+    for record in known:
+        if record.key not in present and record.exists and not record.closing:
+            ledger.spawn(_rewrite(ledger, record, record.uid), f"rewrite {record}")
+
+
+async def _repair(ledger: Ledger, record: Record, version: str) -> None:
+    async with record.lock:
+        if record.closing or version in record.own_versions or not record.exists:
+            return  # it was a write of ours, whose answer came after the event
+        there = await ledger.writer.read(record)
+        if there is None:
+            return  # the deletion has an event of its own
+        meta = there["metadata"]
+        if meta["resourceVersion"] == record.version:
+            return
+        stripped = names.FINALIZER not in (meta.get("finalizers") or []) or any(
+            (meta.get("labels") or {}).get(key) != value for key, value in record.labels().items()
+        )
+        edited = not says_the_same(there.get("status") or {}, record.status())
+        record.seen(there)
+        try:
+            if stripped and not meta.get("deletionTimestamp"):
+                log.warning("record %s: finalizer or labels were changed by hand; restored", record)
+                await ledger.writer.restore_metadata(record)
+            if edited:
+                log.warning("record %s: edited by hand; restored", record)
+                await ledger.writer.write(record)
+        except (Refused, Unanswered) as error:
+            log.error("record %s could not be restored: %s", record, error)
+
+
+async def _rewrite(ledger: Ledger, record: Record, uid: str) -> None:
+    """The object is gone while its pods live: write it anew, as it was."""
+    async with record.lock:
+        if record.closing or record.uid != uid or not record.members:
+            return
+        if await ledger.writer.read(record) is not None:
+            return
+        log.warning("record %s: deleted by hand while its pods live; written anew", record)
+        record.version = record.uid = ""
+        try:
+            await ledger.writer.create(record)
+            await ledger.writer.write(record)
+        except Refused as refused:
+            log.error("record %s could not be written anew: %s", record, refused)
+
+
+async def _remove_stranger(ledger: Ledger, manifest: dict[str, Any]) -> None:
+    """A record under one of our scheduler names that we did not write: a late POST, or a forgery. It counts nothing."""
+    try:
+        record = parse(manifest)
+    except Unparsable:
+        record = None
+    if record is not None and record.epoch > ledger.epoch:
+        return  # a newer leader's: ours will notice at its next write
+    meta = manifest["metadata"]
+    path = f"/apis/{names.API_ALLOCATION}/namespaces/{meta['namespace']}/{names.PLURAL_ALLOCATION}/{meta['name']}"
+    if (meta["namespace"], meta["name"]) in ledger.records:
+        return
+    log.warning("GPUAllocation %s/%s is not in the ledger; removed", meta["namespace"], meta["name"])
+    ledger.remember_closed(meta["uid"])
+    await ledger.writer.remove(path, meta["uid"])

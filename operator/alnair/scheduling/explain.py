@@ -1,0 +1,72 @@
+"""Every "no" in words that a person can act on.
+
+Nodes are counted once, under the first rule that they fail, in the order of the profile's filters. The draft is the
+one the search ended with, so the sentences speak of the members that found no place beside those that did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from alnair.scheduling.plugins.gpu_cards import describe
+from alnair.scheduling.profile import Profile
+from alnair.scheduling.words import amount, count, sentence
+from alnair.state.draft import Draft
+from alnair.state.pods import PodShape
+
+LONGEST = 1000  # of an event's note; conditions allow more, but one text is told everywhere
+
+
+@dataclass(frozen=True, slots=True)
+class ClassShortfall:
+    """Of `members` equal pods, `missing` found no place."""
+
+    shape: PodShape
+    members: int
+    missing: int
+
+
+def why_not(short: Sequence[ClassShortfall], *, fit: int, gang: int, profile: Profile, draft: Draft) -> str:
+    parts = []
+    for lack in short:
+        who = "1 more needs" if lack.missing == 1 else f"{lack.missing} more each need"
+        if gang == 1:
+            who = "The pod needs"
+        parts.append(f"{who} {requirement(lack.shape)}, but {node_reasons(lack.shape, profile, draft)}")
+    opening = "" if gang == 1 else f"{fit} of {gang} members fit. "
+    text = opening + " ".join(sentence(part) for part in parts)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def requirement(shape: PodShape) -> str:
+    """What a pod of this shape asks for, the GPU first."""
+    parts = [describe(shape.gpu)] if shape.gpu.demands else []
+    requests = dict(shape.requests)
+    parts += [
+        f"{amount(resource, requests[resource])} {resource}"
+        for resource in ("cpu", "memory")
+        if resource in requests
+    ]
+    return " and ".join(", ".join(parts).rsplit(", ", 1)) or "a place"
+
+
+def node_reasons(shape: PodShape, profile: Profile, draft: Draft) -> str:
+    """`of 6 nodes: 3 …; 2 …; 1 …`: how many nodes failed for which first reason."""
+    candidates = np.flatnonzero(draft.exists)
+    total = len(candidates)
+    if not total:
+        return "there are no nodes"
+    reasons: list[tuple[str, int]] = []
+    for rule in profile.filters:
+        failed = candidates[~rule.passes(shape, draft)[candidates]]
+        if len(failed):
+            reasons += rule.reasons(shape, draft, failed)
+            candidates = np.setdiff1d(candidates, failed)
+    if len(candidates):
+        # Every rule passes, so the picker found that the containers' demands do not fit the cards together.
+        reasons.append(("the cards do not fit all containers of the pod together", len(candidates)))
+    told = "; ".join(f"{number} {reason}" for reason, number in reasons)
+    return f"of {count(total, 'node')}: {told}"

@@ -1,0 +1,33 @@
+"""The rules by name, one file each; a profile chooses among them.
+
+Filters stand in the order in which they are asked: the first that fails is the reason that people read, so what is
+cheapest to mend stands first.
+"""
+
+from __future__ import annotations
+
+from alnair.scheduling.plugins.allocation_scores import BinPack, Spread
+from alnair.scheduling.plugins.card_order import BestFit, WorstFit
+from alnair.scheduling.plugins.gpu_cards import GPUCards
+from alnair.scheduling.plugins.interface import Filter, Picker, Scorer
+from alnair.scheduling.plugins.node_ready import NodeReady
+from alnair.scheduling.plugins.node_resources_fit import NodeResourcesFit
+from alnair.scheduling.plugins.node_selector import NodeSelector
+from alnair.scheduling.plugins.node_unschedulable import NodeUnschedulable
+from alnair.scheduling.plugins.taint_toleration import TaintToleration
+
+FILTERS: dict[str, Filter] = {
+    rule.name: rule
+    for rule in (
+        NodeSelector(),
+        NodeUnschedulable(),
+        TaintToleration(),
+        NodeReady(),
+        NodeResourcesFit(),
+        GPUCards(),
+    )
+}
+SCORERS: dict[str, Scorer] = {rule.name: rule for rule in (BinPack(), Spread())}
+PICKERS: dict[str, Picker] = {rule.name: rule for rule in (BestFit(), WorstFit())}
+
+__all__ = ["FILTERS", "PICKERS", "SCORERS", "Filter", "Picker", "Scorer"]

@@ -1,0 +1,79 @@
+"""BinPack and Spread: fill what is in use, or go where most is free.
+
+Both look at the GPU first (weight 0.8) and at cpu and memory for the rest. For slices the GPU part is about the card,
+not the node: BinPack likes the card that the slice leaves fullest, Spread the one that it leaves emptiest. A pod
+without a GPU request is kept off nodes with cards while others will do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alnair.api import names
+from alnair.api.gpurequest import CardDemand
+from alnair.scheduling.plugins.gpu_cards import candidates, idle_counted
+from alnair.scheduling.plugins.interface import Floats
+from alnair.state.draft import Draft
+from alnair.state.pods import PodShape
+
+GPU_WEIGHT = 0.8
+
+
+class BinPack:
+    name = "BinPack"
+
+    def score(self, shape: PodShape, draft: Draft) -> Floats:
+        return GPU_WEIGHT * _gpu_part(shape, draft, full=True) + (1 - GPU_WEIGHT) * _used_after(shape, draft)
+
+
+class Spread:
+    name = "Spread"
+
+    def score(self, shape: PodShape, draft: Draft) -> Floats:
+        used = 1 - _used_after(shape, draft)
+        return GPU_WEIGHT * _gpu_part(shape, draft, full=False) + (1 - GPU_WEIGHT) * used
+
+
+def _used_after(shape: PodShape, draft: Draft) -> Floats:
+    """Mean of the cpu and memory fractions that are taken once the pod is there."""
+    requests = dict(shape.requests)
+    total = np.zeros(len(draft.names))
+    for resource in ("cpu", "memory"):
+        column = draft.columns[resource]
+        there = np.maximum(draft.allocatable[:, column], 1)
+        left = draft.free[:, column] - requests.get(resource, 0)
+        total += 1 - np.clip(left / there, 0, 1)
+    return total / 2
+
+
+def _gpu_part(shape: PodShape, draft: Draft, *, full: bool) -> Floats:
+    if not shape.gpu.demands:
+        return np.where((draft.card_memory > 0).any(axis=1), 0.0, 1.0)
+    demand = max(shape.gpu.demands, key=lambda each: (each.whole, each.memory_mib, each.cards))
+    return _whole_part(demand, draft, full) if demand.whole else _slice_part(demand, shape, draft, full)
+
+
+def _whole_part(demand: CardDemand, draft: Draft, full: bool) -> Floats:
+    """By the fraction of the node's cards that stay idle."""
+    there = np.where(draft.owned, (draft.card_memory > 0).sum(axis=1), _advertised(draft))
+    idle = np.where(
+        draft.owned, (draft.card_usable & (draft.card_users == 0)).sum(axis=1), idle_counted(draft)
+    )
+    left = np.clip((idle - demand.cards) / np.maximum(there, 1), 0, 1)
+    return 1 - left if full else left
+
+
+def _slice_part(demand: CardDemand, shape: PodShape, draft: Draft, full: bool) -> Floats:
+    """By the fraction of the best card that stays free: the tightest for BinPack, the roomiest for Spread."""
+    fits = candidates(demand, shape.gpu, draft)
+    left = (draft.card_free_memory - demand.memory_mib) / np.maximum(draft.card_memory, 1)
+    if full:
+        return 1 - np.asarray(np.where(fits, left, 1.0).min(axis=1).clip(0, 1))
+    return np.asarray(np.where(fits, left, 0.0).max(axis=1).clip(0, 1))
+
+
+def _advertised(draft: Draft) -> Floats:
+    column = draft.column(names.NVIDIA_GPU)
+    if column is None:
+        return np.zeros(len(draft.names))
+    return draft.allocatable[:, column].astype(np.float64)

@@ -1,0 +1,149 @@
+"""GPUCards: the node has the cards, whole or in slices, that the pod asks for.
+
+On nodes whose cards are Alnair's, each card is looked at: a slice must fit on one card, a whole card must be idle, and
+n cards mean n different ones. On a device plugin's nodes the kubelet picks, so whole cards are counted and slices
+cannot be had. For a pod with one GPU container the answer is exact; with several it is necessary, and the picker has
+the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from alnair.api import names
+from alnair.api.gpurequest import CardDemand, GpuRequest
+from alnair.scheduling.words import count, memory
+from alnair.state.draft import Bools, Draft, Ints
+from alnair.state.pods import PodShape
+
+
+def of_allowed_model(gpu: GpuRequest, draft: Draft) -> Bools:
+    """N x C: the card is of a model that the pod allows."""
+    if not gpu.models:
+        return draft.card_memory > 0
+    allowed = np.array([model in gpu.models for model in draft.models], dtype=np.bool_)
+    return np.logical_and(allowed[draft.card_model], draft.card_memory > 0, dtype=np.bool_)
+
+
+def candidates(demand: CardDemand, gpu: GpuRequest, draft: Draft) -> Bools:
+    """N x C: the card could serve this demand as things stand in the draft."""
+    usable = draft.card_usable & of_allowed_model(gpu, draft)
+    if demand.whole:
+        return usable & (draft.card_users == 0)
+    return (
+        usable
+        & ~draft.card_exclusive
+        & (draft.card_free_memory >= demand.memory_mib)
+        & (draft.card_free_compute >= demand.compute_percent)
+        & (draft.card_free_slots >= 1)
+    )
+
+
+def idle_counted(draft: Draft) -> Ints:
+    """N: whole cards free on a device plugin's node."""
+    column = draft.column(names.NVIDIA_GPU)
+    if column is None:
+        return np.zeros(len(draft.names), dtype=np.int64)
+    return draft.free[:, column]
+
+
+class GPUCards:
+    name = "GPUCards"
+    follows_usage = True
+
+    def passes(self, shape: PodShape, draft: Draft) -> Bools:
+        gpu = shape.gpu
+        if not gpu.demands:
+            return draft.exists
+        whole = sum(demand.cards for demand in gpu.demands if demand.whole)
+        own = draft.owned.copy()
+        for demand in gpu.demands:
+            needed = whole if demand.whole else demand.cards
+            own &= candidates(demand, gpu, draft).sum(axis=1) >= needed
+        if whole:
+            own &= (idle_counted(draft) >= whole) | ~self._advertised(draft)
+        if any(not demand.whole for demand in gpu.demands):
+            return own
+        counted = ~draft.owned & (idle_counted(draft) >= whole) & self._model_counted(gpu, draft)
+        return own | counted
+
+    def reasons(self, shape: PodShape, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+        gpu = shape.gpu
+        with_cards = failed[(draft.card_memory[failed] > 0).any(axis=1) | self._advertised(draft)[failed]]
+        reasons = []
+        if without := len(failed) - len(with_cards):
+            reasons.append(("no GPUs", without))
+        right_model = with_cards[of_allowed_model(gpu, draft)[with_cards].any(axis=1) | (not gpu.models)]
+        if others := len(with_cards) - len(right_model):
+            reasons.append((f"no GPU of model {' or '.join(gpu.models)}", others))
+        slices = [demand for demand in gpu.demands if not demand.whole]
+        if slices:
+            sliceable = right_model[draft.owned[right_model]]
+            if others := len(right_model) - len(sliceable):
+                reasons.append(("GPUs owned by a device plugin, which gives no slices", others))
+            if len(sliceable):
+                reasons.append((self._slice_reason(slices, gpu, draft, sliceable), len(sliceable)))
+        elif len(right_model):
+            needed = sum(demand.cards for demand in gpu.demands)
+            idle = np.where(
+                draft.owned[right_model],
+                candidates(gpu.demands[0], gpu, draft)[right_model].sum(axis=1),
+                idle_counted(draft)[right_model],
+            )
+            best = int(idle.argmax())
+            most = max(int(idle[best]), 0)
+            where = f", {draft.names[right_model[best]]} has {most}" if most else ""
+            reasons.append(
+                (f"too few free whole GPUs ({needed} needed on one node{where})", len(right_model))
+            )
+        return reasons
+
+    @staticmethod
+    def _slice_reason(demands: Sequence[CardDemand], gpu: GpuRequest, draft: Draft, rows: Ints) -> str:
+        hardest = max(demands, key=lambda demand: (demand.memory_mib, demand.compute_percent))
+        open_cards = (draft.card_usable & of_allowed_model(gpu, draft) & ~draft.card_exclusive)[rows]
+        open_cards &= draft.card_free_slots[rows] >= 1
+        free = np.where(open_cards, draft.card_free_memory[rows], 0)
+        row, card = np.unravel_index(int(free.argmax()), free.shape)
+        largest = int(free[row, card])
+        wanted = f"no card with {memory(hardest.memory_mib)} free"
+        if hardest.compute_percent:
+            wanted += f" and {hardest.compute_percent} % compute free"
+        if hardest.cards > 1:
+            wanted = wanted.replace("no card", f"too few of the {hardest.cards} cards", 1)
+        return (
+            f"{wanted}, the largest free slice is {memory(largest)} on node {draft.names[rows[row]]}"
+            if largest
+            else f"{wanted}, all cards are taken"
+        )
+
+    @staticmethod
+    def _advertised(draft: Draft) -> Bools:
+        column = draft.column(names.NVIDIA_GPU)
+        if column is None:
+            return np.zeros(len(draft.names), dtype=np.bool_)
+        return draft.allocatable[:, column] > 0
+
+    @staticmethod
+    def _model_counted(gpu: GpuRequest, draft: Draft) -> Bools:
+        """On a device plugin's node the kubelet may give any card, so all must be of an allowed model."""
+        if not gpu.models:
+            return draft.exists
+        allowed = of_allowed_model(gpu, draft)
+        there = draft.card_memory > 0
+        return np.asarray(there.any(axis=1) & (allowed | ~there).all(axis=1))
+
+
+def describe(gpu: GpuRequest) -> str:
+    """`1 whole GPU`, `6 GiB and 50 % compute on one card`, …: what the pod asks for, for people."""
+    parts = []
+    for demand in gpu.demands:
+        if demand.whole:
+            parts.append(count(demand.cards, "whole GPU"))
+        else:
+            compute = f" and {demand.compute_percent} % compute" if demand.compute_percent else ""
+            where = "on one card" if demand.cards == 1 else f"on each of {demand.cards} cards"
+            parts.append(f"{memory(demand.memory_mib)}{compute} {where}")
+    return " plus ".join(parts)

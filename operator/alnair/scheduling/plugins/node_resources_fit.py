@@ -1,0 +1,49 @@
+"""NodeResourcesFit: cpu, memory, pod slots, storage and extended resources.
+
+Whole GPUs are not counted here: who counts them depends on who owns the node's cards, see gpu_cards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from alnair.api import names
+from alnair.scheduling.words import amount
+from alnair.state.draft import Bools, Draft, Ints
+from alnair.state.pods import PodShape
+
+
+class NodeResourcesFit:
+    name = "NodeResourcesFit"
+    follows_usage = True
+
+    def passes(self, shape: PodShape, draft: Draft) -> Bools:
+        mask = draft.exists.copy()
+        for resource, needed in shape.requests:
+            if resource != names.NVIDIA_GPU:
+                mask &= self._has(draft, resource, needed)
+        return mask
+
+    def reasons(self, shape: PodShape, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+        reasons = []
+        for resource, needed in shape.requests:
+            if resource == names.NVIDIA_GPU:
+                continue
+            lacking = failed[~self._has(draft, resource, needed)[failed]]
+            if len(lacking):
+                column = draft.column(resource)
+                most = int(draft.free[lacking, column].max()) if column is not None else 0
+                free = amount(resource, max(most, 0))
+                lack = f"too little {resource} ({amount(resource, needed)} needed, at most {free} free)"
+                reasons.append((lack, len(lacking)))
+                failed = np.setdiff1d(failed, lacking)  # each node is counted once, for its first lack
+        return reasons
+
+    @staticmethod
+    def _has(draft: Draft, resource: str, needed: int) -> Bools:
+        column = draft.column(resource)
+        if column is None:
+            return np.zeros(len(draft.names), dtype=np.bool_)
+        return draft.free[:, column] >= needed

@@ -1,0 +1,30 @@
+"""Numbers as people write them, for reasons and events."""
+
+from __future__ import annotations
+
+
+def amount(resource: str, value: int) -> str:
+    if resource == "cpu":
+        return f"{value / 1000:g}"
+    if resource in ("memory", "ephemeral-storage"):
+        return memory(value >> 20) if value >= 1 << 20 else f"{value} bytes"
+    return str(value)
+
+
+def memory(mib: int) -> str:
+    """`6 GiB`, `1.5 GiB`, `700 MiB`: exact, and short where it can be."""
+    if mib and mib % 1024 == 0:
+        return f"{mib // 1024} GiB"
+    if mib % 256 == 0 and mib > 1024:
+        return f"{mib / 1024:g} GiB"
+    return f"{mib} MiB"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def sentence(text: str) -> str:
+    """Starts large, ends with a full stop."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")

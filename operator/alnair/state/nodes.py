@@ -1,0 +1,75 @@
+"""A node as scheduling sees it. Reading one never raises: what cannot be read is said in `problems`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from alnair.api import names
+from alnair.api.quantity import BadQuantity, milli, whole
+from alnair.state import wire
+
+# What a node says of its cards. Readings that change every few seconds are not among them: a node that only
+# got warmer has not changed for the books.
+CARD_ANNOTATIONS = frozenset(
+    {
+        names.PHYSICAL_GPU_COUNT,
+        names.PHYSICAL_GPU_UUIDS,
+        names.VIRTUAL_GPU_COUNT,
+        names.VIRTUAL_GPU_COUNT_MISSPELT,
+        names.GPU_STATIC,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """`allocatable`: cpu in thousandths, everything else in whole units."""
+
+    name: str
+    uid: str
+    labels: tuple[tuple[str, str], ...]
+    annotations: tuple[tuple[str, str], ...]  # those of CARD_ANNOTATIONS; others are of no interest
+    taints: tuple[wire.Taint, ...]
+    unschedulable: bool
+    ready: bool
+    allocatable: tuple[tuple[str, int], ...]
+    problems: tuple[str, ...] = ()
+
+    @property
+    def owned_by_alnair(self) -> bool:
+        """Who hands out this node's cards: what its label says, else whoever advertises them."""
+        owner = dict(self.labels).get(names.GPU_OWNER)
+        if owner in (names.OWNED_BY_ALNAIR, names.OWNED_BY_DEVICE_PLUGIN):
+            return owner == names.OWNED_BY_ALNAIR
+        return not dict(self.allocatable).get(names.NVIDIA_GPU)
+
+
+def read_node(node: wire.Node) -> Node:
+    problems: list[str] = []
+    allocatable: dict[str, int] = {}
+    for name, amount in node.status.allocatable.items():
+        try:
+            allocatable[name] = (milli if name == "cpu" else whole)(
+                amount, field=f"status.allocatable[{name}]"
+            )
+        except BadQuantity as error:
+            problems.append(str(error))  # counts as nothing: never more than the node has
+    owner = node.metadata.labels.get(names.GPU_OWNER)
+    if owner not in (None, names.OWNED_BY_ALNAIR, names.OWNED_BY_DEVICE_PLUGIN):
+        problems.append(
+            f"label {names.GPU_OWNER}: {owner!r} is neither {names.OWNED_BY_ALNAIR!r} "
+            f"nor {names.OWNED_BY_DEVICE_PLUGIN!r}; it is ignored"
+        )
+    return Node(
+        name=node.metadata.name,
+        uid=node.metadata.uid,
+        labels=tuple(sorted(node.metadata.labels.items())),
+        annotations=tuple(
+            sorted((key, text) for key, text in node.metadata.annotations.items() if key in CARD_ANNOTATIONS)
+        ),
+        taints=tuple(node.spec.taints),
+        unschedulable=node.spec.unschedulable,
+        ready=any(c.type == "Ready" and c.status == "True" for c in node.status.conditions),
+        allocatable=tuple(sorted(allocatable.items())),
+        problems=tuple(problems),
+    )

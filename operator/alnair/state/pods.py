@@ -1,0 +1,194 @@
+"""A pod as scheduling sees it: who it is, where it is, and its shape.
+
+Pods with equal rules share one `PodShape` object, so that filters and scores run once a shape and not once a pod.
+A pod whose request cannot be read keeps its place in the books (it may be bound already) and carries the reason
+in `problem`; reading it never raises.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from alnair.api import names
+from alnair.api.gpurequest import NO_GPU, BadRequest, GpuRequest, gpu_request
+from alnair.api.quantity import BadQuantity, milli, whole
+from alnair.state import wire
+
+# Resources that no node advertises: they are counted on cards, not on nodes.
+CARD_RESOURCES = names.GPU_RESOURCES - {names.NVIDIA_GPU}
+
+TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """All that decides where a pod may go. Two pods of one shape are interchangeable to the search.
+
+    `requests`: cpu in thousandths, everything else in whole units, always with `pods: 1`, sorted by name.
+    """
+
+    requests: tuple[tuple[str, int], ...]
+    gpu: GpuRequest = NO_GPU
+    node_selector: tuple[tuple[str, str], ...] = ()
+    tolerations: tuple[wire.Toleration, ...] = ()
+
+
+@dataclass(slots=True)
+class Pod:
+    """One pod. `node` is where it is bound, empty before; `version` is what a Binding must name."""
+
+    uid: str
+    namespace: str
+    name: str
+    version: str
+    scheduler: str
+    shape: PodShape
+    node: str = ""
+    phase: str = ""
+    group: str = ""
+    priority: int = 0
+    created: str = ""
+    gated: bool = False
+    terminating: bool = False
+    controlled: bool = False  # something would make it anew if it were evicted
+    problem: str = ""
+    slices: str = ""  # the annotation that a Binding wrote, as it stands
+    annotated_node: str = ""
+
+    @property
+    def terminal(self) -> bool:
+        return self.phase in TERMINAL_PHASES
+
+    @property
+    def waiting(self) -> bool:
+        """To be placed: not bound, not gated, not going away."""
+        return not (self.node or self.gated or self.terminating or self.terminal)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class PodReader:
+    """Turns wire pods into `Pod`s and keeps one object for each distinct shape."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[PodShape, PodShape] = {}
+
+    def read(self, pod: wire.Pod) -> Pod:
+        meta, spec = pod.metadata, pod.spec
+        shape, problem = self._shape(spec, meta.annotations)
+        return Pod(
+            uid=meta.uid,
+            namespace=meta.namespace,
+            name=meta.name,
+            version=meta.resource_version,
+            scheduler=spec.scheduler_name,
+            shape=self._shapes.setdefault(shape, shape),
+            node=spec.node_name,
+            phase=pod.status.phase,
+            group=meta.labels.get(names.POD_GROUP_LABEL, ""),
+            priority=spec.priority,
+            created=meta.creation_timestamp,
+            gated=bool(spec.scheduling_gates),
+            terminating=meta.deletion_timestamp is not None,
+            controlled=any(owner.controller for owner in meta.owner_references),
+            problem=problem,
+            slices=meta.annotations.get(names.GPU_SLICES, ""),
+            annotated_node=meta.annotations.get(names.NODE, ""),
+        )
+
+    @staticmethod
+    def _shape(spec: wire.PodSpec, annotations: Mapping[str, str]) -> tuple[PodShape, str]:
+        problem = unsupported_rule(spec)
+        try:
+            requests = effective_requests(spec)
+        except BadQuantity as error:
+            requests, problem = {"pods": 1}, problem or str(error)
+        try:
+            gpu = gpu_request(
+                ((c.name, {**c.resources.requests, **c.resources.limits}) for c in spec.containers),
+                annotations,
+            )
+        except BadRequest as error:
+            gpu, problem = NO_GPU, problem or str(error)
+        shape = PodShape(
+            requests=tuple(sorted(requests.items())),
+            gpu=gpu,
+            node_selector=tuple(sorted(spec.node_selector.items())),
+            tolerations=tuple(dict.fromkeys(spec.tolerations)),
+        )
+        return shape, problem
+
+
+def effective_requests(spec: wire.PodSpec) -> dict[str, int]:
+    """What the pod takes from its node, as Kubernetes counts it.
+
+    Ordinary init containers run one after another beside the sidecars started before them, so the largest such
+    moment counts, not the sum. Requests of the pod as a whole go before its containers' sum.
+    """
+    running: Counter[str] = Counter()
+    for container in spec.containers:
+        running.update(_amounts(container.resources.requests))
+    sidecars: Counter[str] = Counter()
+    peak: dict[str, int] = {}
+    for container in spec.init_containers:
+        own = _amounts(container.resources.requests)
+        if container.restart_policy == "Always":
+            sidecars.update(own)
+            moment: Mapping[str, int] = sidecars
+        else:
+            moment = sidecars + Counter(own)
+        peak = _largest(peak, moment)
+    total = _largest(running + sidecars, peak)
+    if spec.resources is not None:
+        total.update(_amounts(spec.resources.requests))
+    for name, amount in _amounts(spec.overhead).items():
+        total[name] = total.get(name, 0) + amount
+    total["pods"] = 1
+    return {name: amount for name, amount in total.items() if amount}
+
+
+def unsupported_rule(spec: wire.PodSpec) -> str:
+    """A rule in the pod that this version does not schedule by. Better said aloud than silently broken."""
+    affinity = spec.affinity or wire.Affinity()
+    present: Iterable[tuple[str, bool]] = (
+        ("spec.affinity.nodeAffinity.required…", _required(affinity.node_affinity)),
+        ("spec.affinity.podAffinity.required…", _required(affinity.pod_affinity)),
+        ("spec.affinity.podAntiAffinity.required…", _required(affinity.pod_anti_affinity)),
+        (
+            "spec.topologySpreadConstraints with DoNotSchedule",
+            any(c.when_unsatisfiable == "DoNotSchedule" for c in spec.topology_spread_constraints),
+        ),
+        ("spec.containers[].ports[].hostPort", any(p.host_port for c in spec.containers for p in c.ports)),
+        (
+            "spec.volumes[] with a PersistentVolumeClaim",
+            any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes),
+        ),
+        ("spec.resourceClaims", bool(spec.resource_claims)),
+        (
+            "GPU requests of init containers",
+            any(not names.GPU_RESOURCES.isdisjoint(c.resources.limits) for c in spec.init_containers),
+        ),
+    )
+    used = [rule for rule, is_used in present if is_used]
+    if not used:
+        return ""
+    return f"{', '.join(used)}: this version of Alnair cannot honour it; remove it or use another scheduler"
+
+
+def _required(affinity: wire.PodAffinity | None) -> bool:
+    return affinity is not None and affinity.required_during_scheduling_ignored_during_execution is not None
+
+
+def _amounts(quantities: wire.Quantities) -> dict[str, int]:
+    return {
+        name: (milli if name == "cpu" else whole)(amount, field=f"resources.requests[{name}]")
+        for name, amount in quantities.items()
+        if name not in CARD_RESOURCES
+    }
+
+
+def _largest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {*one, *other}}
