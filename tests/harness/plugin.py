@@ -15,6 +15,7 @@ import pytest
 
 from alnair.sandbox.access import Access
 from alnair.sandbox.kept import KeptControlPlane
+from alnair.sandbox.launcher import die_with_parent
 from alnair.sandbox.processes import log_tail
 
 CLUSTERLESS = ("unit", "chart")
@@ -58,6 +59,9 @@ SHARED = pytest.StashKey[SharedCluster]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        # A worker in the middle of a test would not notice that its controller was killed.
+        die_with_parent()
     config.stash[SHARED] = SharedCluster(config)
 
 

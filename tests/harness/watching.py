@@ -11,13 +11,48 @@ from harness.api import Api, Object, at
 
 
 async def bound_pods(api: Api, namespace: str, number: int, *, timeout: float = 30) -> list[Object]:
-    """The namespace's pods once exactly `number` of them are bound."""
+    """The namespace's bound pods, once there are exactly so many."""
+    pods = await api.until_all(
+        at("pods", namespace),
+        lambda pods: len(_bound(pods)) == number,
+        timeout=timeout,
+        what=f"{number} bound pods in {namespace}",
+    )
+    return _bound(pods)
 
-    def bound(pods: list[Object]) -> list[Object] | None:
-        found = [pod for pod in pods if pod["spec"].get("nodeName")]
-        return found if len(found) == number else None
 
-    return await api.until_all(at("pods", namespace), bound, timeout=timeout)
+async def bound_now(api: Api, namespace: str) -> list[Object]:
+    return _bound(await api.items(at("pods", namespace)))
+
+
+def _bound(pods: list[Object]) -> list[Object]:
+    return [pod for pod in pods if pod["spec"].get("nodeName")]
+
+
+async def refused(api: Api, namespace: str, group: str, *saying: str, timeout: float = 30) -> str:
+    """Waits until the group's condition says no with all these words in it; returns the message."""
+    shown = await api.until(
+        at("podgroups", namespace, group),
+        lambda it: (
+            condition(it, "Scheduled").get("status") == "False"
+            and all(words in condition(it, "Scheduled")["message"] for words in saying)
+        ),
+        timeout=timeout,
+        what=f"group {group} refused with {saying}",
+    )
+    return str(condition(shown, "Scheduled")["message"])
+
+
+async def event_about(api: Api, namespace: str, name: str, reason: str, *, timeout: float = 30) -> Object:
+    """The first event of that reason about an object of that name."""
+
+    def told(events: list[Object]) -> list[Object]:
+        return [e for e in events if e["regarding"].get("name") == name and e["reason"] == reason]
+
+    events = await api.until_all(
+        at("events", namespace), told, timeout=timeout, what=f"event {reason} about {name}"
+    )
+    return told(events)[0]
 
 
 async def record_of_group(api: Api, namespace: str, name: str, *, phase: str, timeout: float = 30) -> Object:

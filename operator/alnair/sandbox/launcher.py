@@ -13,13 +13,17 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
+def die_with_parent() -> None:
+    """From now on the kernel kills this process when the thread that started it ends."""
+    if sys.platform != "linux":
+        return
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
+        sys.exit(f"launcher: prctl failed: {os.strerror(ctypes.get_errno())}")
+
+
 def main() -> None:
     parent, program, arguments = int(sys.argv[1]), sys.argv[2], sys.argv[2:]
-    if (
-        sys.platform == "linux"
-        and ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0
-    ):
-        sys.exit(f"launcher: prctl failed: {os.strerror(ctypes.get_errno())}")
+    die_with_parent()
     # The parent may have died before the kernel was asked; then nobody would tell us any more.
     if os.getppid() != parent:
         sys.exit(f"launcher: the process {parent} that wanted {program} is gone")
