@@ -20,7 +20,7 @@ from alnair.sandbox import fleet
 from alnair.sandbox.fleet import CardKind, Owner
 
 Manifest = dict[str, Any]
-IMAGE = "registry.k8s.io/pause:3.10"
+IMAGE = "pause"
 
 
 @dataclass(frozen=True)

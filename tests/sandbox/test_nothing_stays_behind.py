@@ -47,6 +47,19 @@ def wait_gone(directory: Path, timeout: float = 30) -> None:
         time.sleep(0.05)
 
 
+def wait_dead(pid: int, timeout: float = 30) -> None:
+    """Dead or a zombie: its command line is empty then, and reaping it is its parent's business."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            if not Path(f"/proc/{pid}/cmdline").read_bytes():
+                return
+        except OSError:
+            return
+        assert time.monotonic() < deadline, f"process {pid} lives on"
+        time.sleep(0.05)
+
+
 @pytest.fixture
 def owner() -> tuple[subprocess.Popen[str], Path, int]:
     process = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
@@ -84,14 +97,18 @@ def test_programs_die_with_a_keeper_that_is_killed_and_the_next_sandbox_sweeps_i
     process.wait()
 
 
-def test_a_killed_pytest_run_leaves_nothing(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """The whole chain: pytest with xdist workers, killed by SIGKILL in the middle of a test."""
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda it: it.name)
+def test_a_pytest_run_that_is_ended_in_the_middle_of_a_test_leaves_nothing(
+    tmp_path: Path, request: pytest.FixtureRequest, number: signal.Signals
+) -> None:
+    """The whole chain: pytest, its xdist worker, the keeper, the control plane."""
     said = tmp_path / "directory"
     test = tmp_path / "test_hang.py"
     test.write_text(
-        "import time, pathlib\n"
+        "import json, os, time, pathlib\n"
         "def test_hang(cluster):\n"
-        f"    pathlib.Path({str(said)!r}).write_text(str(cluster.directory))\n"
+        "    said = json.dumps([str(cluster.directory), os.getpid()])\n"
+        f"    pathlib.Path({str(said)!r}).write_text(said)\n"
         "    time.sleep(600)\n"
     )
     root = request.config.rootpath
@@ -110,9 +127,12 @@ def test_a_killed_pytest_run_leaves_nothing(tmp_path: Path, request: pytest.Fixt
         assert run.poll() is None, run.communicate()[0]
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    run.kill()
-    run.wait()
-    wait_gone(Path(said.read_text()))
+    directory, worker = json.loads(said.read_text())
+    assert worker != run.pid
+    run.send_signal(number)
+    run.wait(60)
+    wait_gone(Path(directory))
+    wait_dead(worker)
 
 
 def test_two_sandboxes_run_side_by_side_and_one_stop_leaves_the_other(

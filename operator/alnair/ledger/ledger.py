@@ -169,9 +169,13 @@ class Ledger:
             for member in lost:
                 record.members.pop(member.uid, None)
             record.phase, record.satisfied, record.short_since = BOUND, True, None
-            await self.writer.write(record)
-            self._forget(member.uid for member in lost)
-            self.listener.record_settled(record)
+            if record.members or record.planned:
+                await self.writer.write(record)
+                self._forget(member.uid for member in lost)
+                self.listener.record_settled(record)
+            else:
+                await self.discard(record)
+                self._forget(member.uid for member in lost)
         elif not any(member.bound and not member.gone for member in record.members.values()):
             await self.discard(record)
             self._forget(member.uid for member in misplaced)

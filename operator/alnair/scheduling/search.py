@@ -69,7 +69,13 @@ def place(gang: Gang, profile: Profile, draft: Draft) -> Plan | Refusal:
     if len(placements) >= max(gang.needed, 1):
         return Plan(tuple(placements))
     return Refusal(
-        why_not(short, fit=len(placements), gang=gang.needed + gang.present, profile=profile, draft=draft)
+        why_not(
+            short,
+            fit=len(placements) + gang.present,
+            gang=max(gang.needed, 1) + gang.present,
+            profile=profile,
+            draft=draft,
+        )
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def amount(resource: str, value: int) -> str:
     if resource == "cpu":
-        return f"{value / 1000:g}"
+        return _decimal(value / 1000)
     if resource in ("memory", "ephemeral-storage"):
         return memory(value >> 20) if value >= 1 << 20 else f"{value} bytes"
     return str(value)
@@ -16,7 +16,7 @@ def memory(mib: int) -> str:
     if mib and mib % 1024 == 0:
         return f"{mib // 1024} GiB"
     if mib % 256 == 0 and mib > 1024:
-        return f"{mib / 1024:g} GiB"
+        return f"{_decimal(mib / 1024)} GiB"
     return f"{mib} MiB"
 
 
@@ -25,6 +25,13 @@ def count(number: int, noun: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Starts large, ends with a full stop."""
+    """Starts large, unless it starts with a name such as `spec.minMember`, and ends with a full stop."""
     text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    if text.partition(" ")[0].isalpha():
+        text = text[:1].upper() + text[1:]
+    return text if not text or text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _decimal(number: float) -> str:
+    """Without an exponent, exact to three places."""
+    return f"{number:.3f}".rstrip("0").rstrip(".")

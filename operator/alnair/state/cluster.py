@@ -33,10 +33,15 @@ FIRST_COLUMNS = ("cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu")
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one pod takes: from its node by `requests`, from its node's cards by `slices`."""
+    """What one pod takes: `requests` from its node, `slices` from the cards of the node that gave them.
+
+    The two nodes are one, except for a pod that somebody else bound elsewhere while our record still lists its
+    slices: until the ledger releases them they are taken where the record says.
+    """
 
     node: str
     requests: tuple[tuple[str, int], ...]
+    card_node: str
     slices: tuple[Slice, ...]
 
 
@@ -192,35 +197,39 @@ class ClusterState:
             return
         if before is not None:
             self._apply(before, -1)
-            self._charged_to[before.node].discard(uid)
             del self._charges[uid]
+            for name in {before.node, before.card_node}:
+                self._charged_to[name].discard(uid)
+                if not self._charged_to[name]:
+                    del self._charged_to[name]
             self.freed += 1
         if after is not None:
             self._apply(after, +1)
-            self._charged_to[after.node].add(uid)
+            for name in {after.node, after.card_node}:
+                self._charged_to[name].add(uid)
             self._charges[uid] = after
 
     def _charge_of(self, uid: str) -> Charge | None:
         pod, holding = self.pods.get(uid), self.holdings.get(uid)
         slices: tuple[Slice, ...] = ()
-        node = pod.node if pod is not None and pod.node else ""
+        node = card_node = pod.node if pod is not None else ""
         if holding is not None:
-            node = node or holding.node
+            node, card_node = node or holding.node, holding.node
             slices = tuple(holding.slices())
         elif pod is not None and pod.node and not pod.terminal:
             slices = foreign_slices(pod)
         requests = pod.shape.requests if pod is not None and not pod.terminal else ()
-        return Charge(node, requests, slices) if node and (requests or slices) else None
+        return Charge(node, requests, card_node, slices) if node and (requests or slices) else None
 
     def _apply(self, charge: Charge, sign: int) -> None:
-        row = self._rows.get(charge.node)
-        if row is None:
-            return  # charged to a node that is not there (any more): applied when it comes
-        self._apply_requests(row, charge, sign)
-        self._apply_slices(row, charge.slices, sign)
+        # What is charged to a node that is not there (any more) is applied when it comes.
+        if (row := self._rows.get(charge.node)) is not None:
+            self._apply_requests(row, charge.requests, sign)
+        if (row := self._rows.get(charge.card_node)) is not None:
+            self._apply_slices(row, charge.slices, sign)
 
-    def _apply_requests(self, row: int, charge: Charge, sign: int) -> None:
-        for resource, amount in charge.requests:
+    def _apply_requests(self, row: int, requests: Iterable[tuple[str, int]], sign: int) -> None:
+        for resource, amount in requests:
             column = self._column_of(resource)  # may replace the array, so before it is looked at
             self.used[row, column] += sign * amount
 
@@ -236,6 +245,9 @@ class ClusterState:
             if piece.whole:
                 self.card_exclusive[row, card] += sign
 
+    def _charges_to(self, name: str) -> Iterable[Charge]:
+        return (self._charges[uid] for uid in self._charged_to.get(name, ()))
+
     def _renew_cards(self, node: Node) -> None:
         """The node's cards may have changed: write its row of the card arrays anew, charges and all."""
         inventory = conclude(node, self.topologies.get(node.name))
@@ -249,8 +261,9 @@ class ClusterState:
             self.card_memory[row, index] = card.memory_mib
             self.card_usable[row, index] = card.healthy
             self.card_model[row, index] = _interned(card.model, self._models, self._model_index)
-        for uid in self._charged_to[node.name]:
-            self._apply_slices(row, self._charges[uid].slices, +1)
+        for charge in self._charges_to(node.name):
+            if charge.card_node == node.name:
+                self._apply_slices(row, charge.slices, +1)
         self.freed += 1
 
     # -- rows, columns, arrays -----------------------------------------------------------------------------------
@@ -268,8 +281,9 @@ class ClusterState:
         self._rows[name] = row
         self._names[row] = name
         self.inventories[name] = NO_CARDS
-        for uid in self._charged_to[name]:
-            self._apply_requests(row, self._charges[uid], +1)
+        for charge in self._charges_to(name):
+            if charge.node == name:
+                self._apply_requests(row, charge.requests, +1)
         return row
 
     def _column_of(self, resource: str) -> int:

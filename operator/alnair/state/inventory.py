@@ -143,7 +143,7 @@ def _from_annotations(annotations: Mapping[str, str]) -> list[Card]:
     if not uuids:
         return []
     static = _mapping(annotations.get(names.GPU_STATIC), names.GPU_STATIC)
-    model = str(static.get("model", ""))[:LONGEST_CARD_NAME]
+    model = _text(static, "model", otherwise="")[:LONGEST_CARD_NAME]
     return [
         Card(uuid, model, size)
         for uuid, size in zip(uuids, _memory_of_each(annotations, static, len(uuids)), strict=True)
@@ -167,7 +167,15 @@ def _memory_of_each(annotations: Mapping[str, str], static: Mapping[str, Any], c
         raise Unreadable(
             f"the cards' memory is told nowhere: set mem_size in {names.GPU_STATIC} or {names.VIRTUAL_GPU_COUNT}"
         )
-    return [_size(str(static["mem_size"]), field=f"{names.GPU_STATIC}[mem_size]")] * count
+    return [_size(_text(static, "mem_size"), field=f"{names.GPU_STATIC}[mem_size]")] * count
+
+
+def _text(static: Mapping[str, Any], key: str, *, otherwise: str = "") -> str:
+    # Only text is looked at: printing a huge integer or a deep list raises by itself.
+    value = static.get(key, otherwise)
+    if not isinstance(value, str):
+        raise Unreadable(f"{names.GPU_STATIC}[{key}] is {type(value).__name__}, not text")
+    return value
 
 
 _SIZE = re.compile(r"([0-9]{1,9})\s?(MB|GB|MiB|GiB|Mi|Gi|M|G)", re.ASCII)

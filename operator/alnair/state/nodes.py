@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from alnair.api import names
 from alnair.api.quantity import BadQuantity, milli, whole
 from alnair.state import wire
+from alnair.state.pods import MOST_OF_A_RESOURCE
 
 # What a node says of its cards. Readings that change every few seconds are not among them: a node that only
 # got warmer has not changed for the books.
@@ -49,9 +50,8 @@ def read_node(node: wire.Node) -> Node:
     allocatable: dict[str, int] = {}
     for name, amount in node.status.allocatable.items():
         try:
-            allocatable[name] = (milli if name == "cpu" else whole)(
-                amount, field=f"status.allocatable[{name}]"
-            )
+            there = (milli if name == "cpu" else whole)(amount, field=f"status.allocatable[{name}]")
+            allocatable[name] = min(there, MOST_OF_A_RESOURCE)
         except BadQuantity as error:
             problems.append(str(error))  # counts as nothing: never more than the node has
     owner = node.metadata.labels.get(names.GPU_OWNER)

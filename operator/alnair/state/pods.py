@@ -19,6 +19,9 @@ from alnair.state import wire
 # Resources that no node advertises: they are counted on cards, not on nodes.
 CARD_RESOURCES = names.GPU_RESOURCES - {names.NVIDIA_GPU}
 
+# More than any node has of anything, and little enough that thousands of such amounts add up in 64 bits.
+MOST_OF_A_RESOURCE = 1 << 52
+
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 
 
@@ -106,6 +109,9 @@ class PodReader:
             requests = effective_requests(spec)
         except BadQuantity as error:
             requests, problem = {"pods": 1}, problem or str(error)
+        for name in (name for name, amount in requests.items() if amount > MOST_OF_A_RESOURCE):
+            requests[name] = MOST_OF_A_RESOURCE
+            problem = problem or f"resources.requests[{name}]: the pod's sum is more than any node has; ask for less"
         try:
             gpu = gpu_request(
                 ((c.name, {**c.resources.requests, **c.resources.limits}) for c in spec.containers),
@@ -161,7 +167,7 @@ def unsupported_rule(spec: wire.PodSpec) -> str:
             "spec.topologySpreadConstraints with DoNotSchedule",
             any(c.when_unsatisfiable == "DoNotSchedule" for c in spec.topology_spread_constraints),
         ),
-        ("spec.containers[].ports[].hostPort", any(p.host_port for c in spec.containers for p in c.ports)),
+        ("spec.containers[].ports[].hostPort", _host_ports(spec)),
         (
             "spec.volumes[] with a PersistentVolumeClaim",
             any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes),
@@ -180,6 +186,12 @@ def unsupported_rule(spec: wire.PodSpec) -> str:
 
 def _required(affinity: wire.PodAffinity | None) -> bool:
     return affinity is not None and affinity.required_during_scheduling_ignored_during_execution is not None
+
+
+def _host_ports(spec: wire.PodSpec) -> bool:
+    return any(
+        port.host_port for container in (*spec.containers, *spec.init_containers) for port in container.ports
+    )
 
 
 def _amounts(quantities: wire.Quantities) -> dict[str, int]:

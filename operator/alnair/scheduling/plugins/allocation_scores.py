@@ -48,7 +48,7 @@ def _used_after(shape: PodShape, draft: Draft) -> Floats:
 
 def _gpu_part(shape: PodShape, draft: Draft, *, full: bool) -> Floats:
     if not shape.gpu.demands:
-        return np.where((draft.card_memory > 0).any(axis=1), 0.0, 1.0)
+        return np.where((draft.card_memory > 0).any(axis=1) | (_advertised(draft) > 0), 0.0, 1.0)
     demand = max(shape.gpu.demands, key=lambda each: (each.whole, each.memory_mib, each.cards))
     return _whole_part(demand, draft, full) if demand.whole else _slice_part(demand, shape, draft, full)
 

@@ -62,12 +62,13 @@ class GPUCards:
         for demand in gpu.demands:
             needed = whole if demand.whole else demand.cards
             own &= candidates(demand, gpu, draft).sum(axis=1) >= needed
-        if whole:
-            own &= (idle_counted(draft) >= whole) | ~self._advertised(draft)
+        # Where the node advertises whole GPUs as well, the kubelet counts them, for slices in HAMi's dialect too.
+        if counted := dict(shape.requests).get(names.NVIDIA_GPU, 0):
+            own &= (idle_counted(draft) >= counted) | ~self._advertised(draft)
         if any(not demand.whole for demand in gpu.demands):
             return own
-        counted = ~draft.owned & (idle_counted(draft) >= whole) & self._model_counted(gpu, draft)
-        return own | counted
+        plugin = ~draft.owned & (idle_counted(draft) >= whole) & self._model_counted(gpu, draft)
+        return own | plugin
 
     def reasons(self, shape: PodShape, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
         gpu = shape.gpu

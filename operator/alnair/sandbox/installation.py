@@ -1,0 +1,77 @@
+"""Alnair in a sandbox: the chart installed by Helm, the operator as a local process with the chart's rights.
+
+No container runs in a sandbox, so the chart is installed with `replicas: 0` and `alnair run` is started here,
+with a token of the chart's ServiceAccount and the config file out of its ConfigMap: what the process may do is
+exactly what the chart grants. It must never get the administrator's kubeconfig.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from alnair.sandbox.access import Access
+from alnair.sandbox.processes import Child
+
+RELEASE = "alnair"
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """One release of the chart, and what a local operator needs to be its operator."""
+
+    namespace: str
+    kubeconfig: Path
+    config: Path
+
+
+def install(
+    access: Access, *, chart: Path, namespace: str, folder: Path, values: dict[str, Any] | None = None
+) -> Installation:
+    """`helm install`; the token's kubeconfig and the config file are written into the folder."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    written = folder / "values.json"
+    written.write_text(json.dumps({"replicas": 0, **(values or {})}), "utf-8")
+    access.helm(
+        "install",
+        RELEASE,
+        str(chart),
+        f"--namespace={namespace}",
+        "--create-namespace",
+        f"--values={written}",
+    )
+    config = folder / "config.yaml"
+    stored = access.request("GET", f"/api/v1/namespaces/{namespace}/configmaps/{RELEASE}")
+    config.write_text(stored["data"]["config.yaml"], "utf-8")
+    kubeconfig = access.token_kubeconfig(namespace, RELEASE, path=folder / "operator.kubeconfig")
+    return Installation(namespace, kubeconfig, config)
+
+
+def operator(installation: Installation, *, log: Path, flags: tuple[str, ...] = ()) -> Child:
+    """`alnair run`, not started yet. Start it from a thread that lives as long as it should."""
+    return Child(
+        "the operator",
+        [
+            Path(sys.executable).with_name("alnair"),
+            "run",
+            f"--kubeconfig={installation.kubeconfig}",
+            f"--config={installation.config}",
+            f"--lease-namespace={installation.namespace}",
+            f"--lease-name={RELEASE}",
+            "--metrics-port=0",
+            "--liveness-port=0",
+            *flags,
+        ],
+        log=log,
+    )
+
+
+def says_ready(log: Path) -> bool:
+    """Whether the operator has printed the line by which it says that it leads and has caught up."""
+    if not log.exists():
+        return False
+    lines = log.read_text("utf-8", "replace").splitlines()
+    return any(line.startswith('{"ready": true') for line in lines)
