@@ -5,6 +5,7 @@ SHELL      := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 
 PYTHON     ?= python3
 VENV       := .venv

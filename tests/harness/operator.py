@@ -88,6 +88,7 @@ class Operator:
         self.flags = flags
         self.process: subprocess.Popen[bytes] | None = None
         self.metrics_port = 0
+        self.ended_on_purpose = False
 
     @property
     def scheduler(self) -> str:
@@ -110,6 +111,7 @@ class Operator:
     async def start(self, *, timeout: float = 30) -> None:
         """Returns when the operator says that it is ready."""
         assert not self.running(), "the operator runs already"
+        self.ended_on_purpose = False
         ready: Future[dict[str, Any]] = Future()
         with self.log.open("ab") as log:
             # Started here, in the main thread: it dies with the thread that started it.
@@ -153,6 +155,7 @@ class Operator:
         """kill -9; returns when it is gone."""
         if self.process is not None:
             if self.running():
+                self.ended_on_purpose = True
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
@@ -160,6 +163,7 @@ class Operator:
         """SIGTERM; returns the exit code."""
         assert self.process is not None, "the operator was never started"
         if self.running():
+            self.ended_on_purpose = True
             self.process.send_signal(signal.SIGTERM)
         try:
             return await asyncio.to_thread(self.process.wait, timeout)
@@ -197,13 +201,9 @@ async def operator(
     made = Operator(release, tmp_path)
     show_log_on_failure(request.node, "the operator's log", made.log)
     await made.start()
-    before = made.process
     yield made
-    if made.process is before and not made.running():
-        # Nobody killed it: `kill` is followed by nothing or by another process, and says so below.
+    if not made.running() and not made.ended_on_purpose:
         code = made.process.returncode if made.process is not None else None
-        assert code in (0, -signal.SIGKILL), (
-            f"the operator ended by itself with exit code {code}{log_tail(made.log)}"
-        )
+        raise AssertionError(f"the operator ended by itself with exit code {code}{log_tail(made.log)}")
     if made.running():
         await made.stop()

@@ -8,6 +8,7 @@ exactly what the chart grants. It must never get the administrator's kubeconfig.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,8 @@ def operator(installation: Installation, *, log: Path, flags: tuple[str, ...] = 
             *flags,
         ],
         log=log,
+        # Files that a killed process leaves go with the folder.
+        environment={**os.environ, "TMPDIR": str(log.parent)},
     )
 
 

@@ -111,7 +111,10 @@ class PodReader:
             requests, problem = {"pods": 1}, problem or str(error)
         for name in (name for name, amount in requests.items() if amount > MOST_OF_A_RESOURCE):
             requests[name] = MOST_OF_A_RESOURCE
-            problem = problem or f"resources.requests[{name}]: the pod's sum is more than any node has; ask for less"
+            problem = (
+                problem
+                or f"resources.requests[{name}]: the pod's sum is more than any node has; ask for less"
+            )
         try:
             gpu = gpu_request(
                 ((c.name, {**c.resources.requests, **c.resources.limits}) for c in spec.containers),
@@ -170,7 +173,7 @@ def unsupported_rule(spec: wire.PodSpec) -> str:
         ("spec.containers[].ports[].hostPort", _host_ports(spec)),
         (
             "spec.volumes[] with a PersistentVolumeClaim",
-            any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes),
+            any(wire.present(v.persistent_volume_claim) or wire.present(v.ephemeral) for v in spec.volumes),
         ),
         ("spec.resourceClaims", bool(spec.resource_claims)),
         (
@@ -185,7 +188,7 @@ def unsupported_rule(spec: wire.PodSpec) -> str:
 
 
 def _required(affinity: wire.PodAffinity | None) -> bool:
-    return affinity is not None and affinity.required_during_scheduling_ignored_during_execution is not None
+    return affinity is not None and wire.present(affinity.required_during_scheduling_ignored_during_execution)
 
 
 def _host_ports(spec: wire.PodSpec) -> bool:

@@ -1,13 +1,20 @@
 """Pods and Nodes as the apiserver sends them, reduced to the fields that scheduling reads.
 
 msgspec skips every other field without building anything for it, which is what makes ten thousand pods cheap.
-Rules that this version does not schedule by are decoded as `Raw`, only to notice that they are there.
+Rules that this version does not schedule by are decoded as `Raw`, only to notice that they are there. Never as
+`Raw | None`: msgspec takes that for null alone and refuses every object that has the field.
 """
 
 from __future__ import annotations
 
 import msgspec
 from msgspec import Raw, Struct
+
+ABSENT = Raw()
+
+
+def present(raw: Raw) -> bool:
+    return bytes(raw) not in (b"", b"null")
 
 
 class OwnerReference(Struct):
@@ -61,7 +68,7 @@ class SchedulingGate(Struct):
 
 
 class PodAffinity(Struct, rename="camel"):
-    required_during_scheduling_ignored_during_execution: Raw | None = None
+    required_during_scheduling_ignored_during_execution: Raw = ABSENT
 
 
 class Affinity(Struct, rename="camel"):
@@ -75,8 +82,8 @@ class SpreadConstraint(Struct, rename="camel"):
 
 
 class Volume(Struct, rename="camel"):
-    persistent_volume_claim: Raw | None = None
-    ephemeral: Raw | None = None
+    persistent_volume_claim: Raw = ABSENT
+    ephemeral: Raw = ABSENT
 
 
 class PodSpec(Struct, rename="camel"):

@@ -9,6 +9,7 @@ the last word.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,14 +25,14 @@ def of_allowed_model(gpu: GpuRequest, draft: Draft) -> Bools:
     if not gpu.models:
         return draft.card_memory > 0
     allowed = np.array([model in gpu.models for model in draft.models], dtype=np.bool_)
-    return np.logical_and(allowed[draft.card_model], draft.card_memory > 0, dtype=np.bool_)
+    return np.asarray(allowed[draft.card_model], dtype=np.bool_) & (draft.card_memory > 0)
 
 
 def candidates(demand: CardDemand, gpu: GpuRequest, draft: Draft) -> Bools:
     """N x C: the card could serve this demand as things stand in the draft."""
     usable = draft.card_usable & of_allowed_model(gpu, draft)
     if demand.whole:
-        return usable & (draft.card_users == 0)
+        return np.asarray(usable & (draft.card_users == 0))
     return (
         usable
         & ~draft.card_exclusive
@@ -79,46 +80,69 @@ class GPUCards:
         right_model = with_cards[of_allowed_model(gpu, draft)[with_cards].any(axis=1) | (not gpu.models)]
         if others := len(with_cards) - len(right_model):
             reasons.append((f"no GPU of model {' or '.join(gpu.models)}", others))
-        slices = [demand for demand in gpu.demands if not demand.whole]
-        if slices:
-            sliceable = right_model[draft.owned[right_model]]
-            if others := len(right_model) - len(sliceable):
-                reasons.append(("GPUs owned by a device plugin, which gives no slices", others))
-            if len(sliceable):
-                reasons.append((self._slice_reason(slices, gpu, draft, sliceable), len(sliceable)))
-        elif len(right_model):
-            needed = sum(demand.cards for demand in gpu.demands)
-            idle = np.where(
-                draft.owned[right_model],
-                candidates(gpu.demands[0], gpu, draft)[right_model].sum(axis=1),
-                idle_counted(draft)[right_model],
-            )
-            best = int(idle.argmax())
-            most = max(int(idle[best]), 0)
-            where = f", {draft.names[right_model[best]]} has {most}" if most else ""
-            reasons.append(
-                (f"too few free whole GPUs ({needed} needed on one node{where})", len(right_model))
-            )
+        if any(not demand.whole for demand in gpu.demands):
+            return reasons + self._why_no_slice(shape, draft, right_model)
+        return reasons + self._why_no_whole_card(gpu, draft, right_model)
+
+    def _why_no_slice(self, shape: PodShape, draft: Draft, rows: Ints) -> list[tuple[str, int]]:
+        reasons = []
+        sliceable = rows[draft.owned[rows]]
+        if others := len(rows) - len(sliceable):
+            reasons.append(("GPUs owned by a device plugin, which gives no slices", others))
+        counted = dict(shape.requests).get(names.NVIDIA_GPU, 0)
+        fitting = sliceable[~(self._advertised(draft) & (idle_counted(draft) < counted))[sliceable]]
+        if others := len(sliceable) - len(fitting):
+            reasons.append((f"too few {names.NVIDIA_GPU} left ({counted} needed)", others))
+        if whole := tuple(demand for demand in shape.gpu.demands if demand.whole):
+            beside = replace(shape.gpu, demands=whole)
+            needed = sum(demand.cards for demand in whole)
+            lacking = fitting[self._idle(beside, draft)[fitting] < needed]
+            reasons += self._why_no_whole_card(beside, draft, lacking)
+            fitting = np.setdiff1d(fitting, lacking)
+        if len(fitting):
+            reasons.append((self._largest_slice(shape.gpu, draft, fitting), len(fitting)))
         return reasons
 
+    def _why_no_whole_card(self, gpu: GpuRequest, draft: Draft, rows: Ints) -> list[tuple[str, int]]:
+        reasons = []
+        certain = rows[(draft.owned | self._model_counted(gpu, draft))[rows]]
+        if others := len(rows) - len(certain):
+            reasons.append(("GPUs of several models owned by a device plugin, which may give any", others))
+        if len(certain):
+            needed = sum(demand.cards for demand in gpu.demands)
+            idle = self._idle(gpu, draft)[certain]
+            best = int(idle.argmax())
+            most = max(int(idle[best]), 0)
+            where = f", {draft.names[certain[best]]} has {most}" if most else ""
+            reasons.append((f"too few free whole GPUs ({needed} needed on one node{where})", len(certain)))
+        return reasons
+
+    def _idle(self, gpu: GpuRequest, draft: Draft) -> Ints:
+        """N: whole cards of an allowed model that are free."""
+        counted = idle_counted(draft)
+        cards = candidates(gpu.demands[0], gpu, draft).sum(axis=1)
+        own = np.where(self._advertised(draft), np.minimum(cards, counted), cards)
+        return np.where(draft.owned, own, counted)
+
     @staticmethod
-    def _slice_reason(demands: Sequence[CardDemand], gpu: GpuRequest, draft: Draft, rows: Ints) -> str:
-        hardest = max(demands, key=lambda demand: (demand.memory_mib, demand.compute_percent))
+    def _largest_slice(gpu: GpuRequest, draft: Draft, rows: Ints) -> str:
+        """What is wanted of the cards, and the best that there is."""
+        slices = [demand for demand in gpu.demands if not demand.whole]
+        hardest = max(slices, key=lambda demand: (demand.memory_mib, demand.compute_percent))
         open_cards = (draft.card_usable & of_allowed_model(gpu, draft) & ~draft.card_exclusive)[rows]
         open_cards &= draft.card_free_slots[rows] >= 1
         free = np.where(open_cards, draft.card_free_memory[rows], 0)
         row, card = np.unravel_index(int(free.argmax()), free.shape)
         largest = int(free[row, card])
-        wanted = f"no card with {memory(hardest.memory_mib)} free"
+        wanted = "no card" if hardest.cards == 1 else f"fewer than {hardest.cards} cards"
+        wanted += f" with {memory(hardest.memory_mib)} free"
+        found = memory(largest)
         if hardest.compute_percent:
             wanted += f" and {hardest.compute_percent} % compute free"
-        if hardest.cards > 1:
-            wanted = wanted.replace("no card", f"too few of the {hardest.cards} cards", 1)
-        return (
-            f"{wanted}, the largest free slice is {memory(largest)} on node {draft.names[rows[row]]}"
-            if largest
-            else f"{wanted}, all cards are taken"
-        )
+            found += f" with {max(int(draft.card_free_compute[rows[row], card]), 0)} % compute"
+        if largest <= 0:
+            return f"{wanted}, all cards are taken"
+        return f"{wanted}, the largest free slice is {found} on node {draft.names[rows[row]]}"
 
     @staticmethod
     def _advertised(draft: Draft) -> Bools:

@@ -1,0 +1,257 @@
+"""Pods as the books see them: what they take as Kubernetes counts it, and what cannot be honoured said aloud."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alnair.api import names
+from alnair.api.gpurequest import NO_GPU, CardDemand
+from alnair.state import wire
+from alnair.state.pods import MOST_OF_A_RESOURCE, Pod, PodReader, effective_requests
+from harness.builders import pod
+from unit.builders import as_pod, decoded
+
+Spec = dict[str, Any]
+
+
+def container(name: str = "c", *, restart: str = "", **requests: str) -> Spec:
+    return {
+        "name": name,
+        "resources": {"requests": requests},
+        **({"restartPolicy": restart} if restart else {}),
+    }
+
+
+def sidecar(**requests: str) -> Spec:
+    return container("sidecar", restart="Always", **requests)
+
+
+def takes(spec: Spec) -> dict[str, int]:
+    return effective_requests(decoded(spec, wire.PodSpec))
+
+
+def read(spec: Spec, annotations: dict[str, str] | None = None) -> Pod:
+    meta = {"name": "p", "uid": "u", "annotations": annotations or {}}
+    return PodReader().read(decoded({"metadata": meta, "spec": spec}, wire.Pod))
+
+
+@pytest.mark.parametrize(
+    ("spec", "cpu"),
+    [
+        pytest.param({"containers": [container()]}, 0, id="a pod that asks for nothing takes nothing"),
+        pytest.param({"containers": [container(cpu="1"), container(cpu="500m")]}, 1500, id="containers add up"),
+        pytest.param(
+            {"containers": [container(cpu="1")], "initContainers": [container(cpu="3"), container(cpu="2")]},
+            3000,
+            id="the largest init container counts, not their sum",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="4")], "initContainers": [container(cpu="3")]},
+            4000,
+            id="an init container smaller than the pod counts nothing",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1")], "initContainers": [sidecar(cpu="2")]},
+            3000,
+            id="a sidecar runs beside the containers",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1")], "initContainers": [sidecar(cpu="2"), container(cpu="5")]},
+            7000,
+            id="an init container runs beside the sidecars started before it",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1")], "initContainers": [container(cpu="5"), sidecar(cpu="2")]},
+            5000,
+            id="but not beside those started after it",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1")], "overhead": {"cpu": "250m"}}, 1250, id="the overhead is on top"
+        ),
+        pytest.param(
+            {
+                "containers": [container(cpu="1"), container(cpu="1")],
+                "resources": {"requests": {"cpu": "5"}},
+                "overhead": {"cpu": "1"},
+            },
+            6000,
+            id="the pod's own request goes before its containers' sum, and the overhead on top",
+        ),
+        pytest.param({"containers": [container(cpu="0.1m")]}, 1, id="a crumb of a core is a thousandth"),
+    ],
+)  # fmt: skip
+def test_a_pod_takes_what_kubernetes_says_it_takes(spec: Spec, cpu: int) -> None:
+    assert takes(spec).get("cpu", 0) == cpu
+
+
+def test_every_pod_takes_one_pod_slot_and_names_no_resource_of_nothing() -> None:
+    assert takes({"containers": [container(cpu="0")]}) == {"pods": 1}
+
+
+def test_slices_are_counted_on_cards_and_not_on_the_node() -> None:
+    read = as_pod(pod("p").slice(memory_gib=6, compute=50).asking(cpu="1"))
+    assert read.shape.requests == (("cpu", 1000), ("pods", 1))
+    assert read.shape.gpu.demands == (CardDemand("main", 1, 6144, 50, whole=False),)
+
+
+def test_whole_cards_are_counted_on_the_node_too() -> None:
+    assert dict(as_pod(pod("p").asking(gpu=2)).shape.requests) == {names.NVIDIA_GPU: 2, "pods": 1}
+
+
+def test_equal_pods_share_one_shape_and_different_ones_do_not() -> None:
+    reader = PodReader()
+    alike = pod("p").asking(gpu=1, cpu="1").selecting(pool="a").tolerating("gpu")
+    one, other = (as_pod(alike.named(name), reader=reader) for name in ("a", "b"))
+    assert one.shape is other.shape
+    for different in (
+        alike.asking(cpu="2"),
+        alike.selecting(pool="b"),
+        alike.tolerating("x"),
+        alike.of_model("T4"),
+    ):
+        assert as_pod(different, reader=reader).shape != one.shape
+
+
+@pytest.mark.parametrize(
+    ("requests", "named"),
+    [
+        ({"cpu": "NaN"}, "resources.requests[cpu]: 'NaN'"),
+        ({"cpu": "-1"}, "resources.requests[cpu]: '-1' is negative"),
+        ({"memory": "1_000"}, "resources.requests[memory]: '1_000'"),
+        ({"memory": "٣Gi"}, r"resources.requests[memory]: '\u0663Gi'"),
+        ({"memory": "1e30"}, "resources.requests[memory]: '1e30' is too large"),
+        ({names.NVIDIA_GPU: "0.5"}, f"container c: {names.NVIDIA_GPU}: '0.5' is not a whole number"),
+        ({names.VGPU_MEMORY: "many"}, f"container c: {names.VGPU_MEMORY}: 'many' is not a quantity"),
+    ],
+)
+def test_a_quantity_that_cannot_be_read_is_a_problem_of_that_pod(
+    requests: dict[str, str], named: str
+) -> None:
+    pod = read({"containers": [container(**requests)]})
+    assert named in pod.problem
+    assert dict(pod.shape.requests)["pods"] == 1
+
+
+def test_a_gpu_request_that_cannot_be_read_keeps_the_rest_in_the_books() -> None:
+    pod = read({"containers": [container(cpu="2")], "nodeName": "a"}, {names.GPU_MEMORY: "much"})
+    assert names.GPU_MEMORY in pod.problem
+    assert (dict(pod.shape.requests)["cpu"], pod.shape.gpu) == (2000, NO_GPU)
+
+
+@pytest.mark.parametrize(
+    "containers", [[container(memory="7Ei")], [container(memory="7Ei"), container(memory="7Ei")]]
+)
+def test_a_request_beyond_all_nodes_is_a_problem_and_charged_as_the_most_there_is(
+    containers: list[Spec],
+) -> None:
+    pod = read({"containers": containers})
+    assert "resources.requests[memory]" in pod.problem
+    assert dict(pod.shape.requests)["memory"] == MOST_OF_A_RESOURCE
+
+
+REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}
+PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": []}
+ONE = [{"name": "c"}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "rule"),
+    [
+        ({"affinity": {"nodeAffinity": REQUIRED}}, "spec.affinity.nodeAffinity"),
+        ({"affinity": {"podAffinity": REQUIRED}}, "spec.affinity.podAffinity"),
+        ({"affinity": {"podAntiAffinity": REQUIRED}}, "spec.affinity.podAntiAffinity"),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, "spec.topologySpreadConstraints"),
+        ({"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]}, "hostPort"),
+        ({"initContainers": [{"name": "c", "restartPolicy": "Always", "ports": [{"hostPort": 80}]}]}, "hostPort"),
+        ({"volumes": [{"persistentVolumeClaim": {"claimName": "x"}}]}, "PersistentVolumeClaim"),
+        ({"volumes": [{"ephemeral": {}}]}, "PersistentVolumeClaim"),
+        ({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims"),
+        ({"initContainers": [{"name": "i", "resources": {"limits": {names.NVIDIA_GPU: "1"}}}]}, "init containers"),
+    ],
+)  # fmt: skip
+def test_a_rule_that_is_not_scheduled_by_is_named(spec: Spec, rule: str) -> None:
+    problem = read({"containers": ONE, **spec}).problem
+    assert rule in problem
+    assert "use another scheduler" in problem
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"affinity": {"nodeAffinity": PREFERRED, "podAffinity": PREFERRED, "podAntiAffinity": PREFERRED}},
+        {"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]},
+        {"containers": [{"name": "c", "ports": [{"containerPort": 80}]}]},
+        {"volumes": [{"emptyDir": {}}, {"configMap": {"name": "x"}}, {"projected": {}}]},
+        {"initContainers": [{"name": "i", "resources": {"limits": {"cpu": "1"}}}]},
+    ],
+)
+def test_wishes_and_ordinary_fields_are_no_problem(spec: Spec) -> None:
+    assert read({"containers": ONE, **spec}).problem == ""
+
+
+def test_several_rules_are_named_together() -> None:
+    problem = read({"affinity": {"podAffinity": REQUIRED}, "resourceClaims": [{"name": "x"}]}).problem
+    assert "podAffinity" in problem
+    assert "resourceClaims" in problem
+
+
+@pytest.mark.parametrize(
+    ("fields", "waiting"),
+    [
+        pytest.param({}, True, id="pending"),
+        pytest.param({"on": "a"}, False, id="bound"),
+        pytest.param({"phase": "Failed"}, False, id="failed before it was bound"),
+        pytest.param({"terminating": True}, False, id="going away"),
+    ],
+)
+def test_who_waits_for_a_place(fields: dict[str, Any], waiting: bool) -> None:
+    assert as_pod(pod("p"), **fields).waiting is waiting
+
+
+def test_a_gated_pod_does_not_wait_yet() -> None:
+    assert not as_pod(pod("p").gated()).waiting
+
+
+def test_only_a_controller_brings_a_pod_back() -> None:
+    owner = {"kind": "Job", "name": "j", "uid": "u"}
+    assert as_pod(pod("p"), ownerReferences=[{**owner, "controller": True}]).controlled
+    assert not as_pod(pod("p"), ownerReferences=[owner]).controlled
+    assert not as_pod(pod("p")).controlled
+
+
+RESOURCES = st.dictionaries(
+    st.sampled_from(["cpu", "memory", "example.com/x", *sorted(names.GPU_RESOURCES)]),
+    st.one_of(st.text(max_size=8), st.integers(), st.sampled_from(["1", "500m", "7Ei", "1Gi"])),
+    max_size=4,
+)
+CONTAINERS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "name": st.text(max_size=5),
+            "restartPolicy": st.sampled_from(["", "Always"]),
+            "resources": st.fixed_dictionaries({"requests": RESOURCES, "limits": RESOURCES}),
+        }
+    ),
+    max_size=3,
+)
+
+
+@given(
+    spec=st.fixed_dictionaries(
+        {"containers": CONTAINERS, "initContainers": CONTAINERS, "overhead": RESOURCES}
+    ),
+    annotations=st.dictionaries(
+        st.sampled_from([names.GPU_MEMORY, names.GPU_COMPUTE, names.GPU_COUNT, names.GPU_MODEL]), st.text()
+    ),
+)
+def test_reading_a_pod_never_raises_and_never_counts_out_of_bounds(
+    spec: Spec, annotations: dict[str, str]
+) -> None:
+    pod = read(spec, annotations)
+    assert dict(pod.shape.requests)["pods"] == 1
+    assert all(0 < amount <= MOST_OF_A_RESOURCE for _, amount in pod.shape.requests)
+    assert len(pod.problem) < 500
