@@ -133,6 +133,8 @@ class GPUAllocationStatus(Model):
     """How many pods the record places."""
     min_member: Count | None = None
     """How many pods the gang needs."""
+    complete: bool | None = None
+    """minMember was reached since the commit. From then on a lost member is replaced, never a reason to roll back."""
     gpus: Count | None = None
     """How many distinct cards are held, in part or whole."""
     memory_mib: LongCount | None = None

@@ -35,7 +35,7 @@ class PodGroupSpec(Model):
     min_member: Count | None = None
     """How many pods must start together; until so many fit, none is started. Absent or 0 counts as 1."""
     min_resources: Annotated[dict[str, Quantity], Field(max_length=256)] | None = None
-    """What the least number of pods needs in all; a group whose cluster cannot offer it is not tried."""
+    """Accepted as scheduler-plugins' users write it. Alnair looks at what the pods themselves ask for."""
     schedule_timeout_seconds: Count | None = None
     """How long the group may stay unscheduled before it is reported as timed out. Absent or 0: no limit."""
 

@@ -12,6 +12,7 @@ written to.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,8 @@ from alnair.api import names, podgroup
 from alnair.api.quantity import shown
 from alnair.ledger.records import Owner
 from alnair.state.pods import Pod
+
+MOST_DROPPED = 4096
 
 Key = tuple[str, str, str]  # namespace, kind, name of the group or UID of the pod
 
@@ -76,7 +79,9 @@ class Gang:
     refused_at: tuple[int, int] | None = None  # (freed, changed) when it was refused last
     refusal: str = ""
     refusal_reason: str = ""
-    retry_after: float = 0.0  # not before this moment: the apiserver refused its record
+    refused_since: float = 0.0  # for this reason
+    refusals: int = 0  # times in a row that the apiserver refused its record or a Binding
+    retry_after: float = 0.0  # not before this moment, for the same reason
     ready_since: float | None = None
     short_since: float | None = None
     timed_out: bool = False
@@ -135,9 +140,19 @@ class Gang:
                 return f"pod {pod.name}: {pod.problem}"
         return ""
 
+    def observe_bind_time(self, now: float, observe: Callable[[float], None]) -> None:
+        """All of it is bound: how long did that take?"""
+        if self.ready_since is not None:
+            observe(now - self.ready_since)
+        self.ready_since, self.refusals = None, 0
+
     def __str__(self) -> str:
         name = self.key[2] if self.is_group else (self.first().name if self.pods else self.key[2])
         return f"{self.key[0]}/{name}"
+
+
+def _older(listed: Group, known: Group | None) -> bool:
+    return known is not None and known.uid == listed.uid and listed.generation < known.generation
 
 
 class Roster:
@@ -148,6 +163,7 @@ class Roster:
         self._groups: dict[tuple[str, str], Group] = {}
         self._schedulers = schedulers
         self._gang_of: dict[str, Gang] = {}
+        self._dropped: OrderedDict[str, None] = OrderedDict()  # UIDs of groups deleted a while ago
         self._on_change = on_change
 
     def gang_of(self, uid: str) -> Gang | None:
@@ -173,8 +189,11 @@ class Roster:
         if gang is not None:
             self._leave(gang, uid)
 
-    def put_group(self, group: Group) -> None:
+    def put_group(self, group: Group, *, listed: bool = False) -> None:
+        """`listed`: from a list, which may be older than an event that was seen already."""
         before = self._groups.get((group.namespace, group.name))
+        if listed and (group.uid in self._dropped or _older(group, before)):
+            return
         self._groups[group.namespace, group.name] = group
         gang = self.gangs.get((group.namespace, names.KIND_PODGROUP, group.name))
         if gang is None:
@@ -190,6 +209,9 @@ class Roster:
         if there is None or there.uid != uid:
             return
         del self._groups[namespace, name]
+        self._dropped[uid] = None
+        while len(self._dropped) > MOST_DROPPED:
+            self._dropped.popitem(last=False)
         gang = self.gangs.get((namespace, names.KIND_PODGROUP, name))
         if gang is not None:
             gang.group = None
@@ -209,7 +231,12 @@ class Roster:
         gang.pods.pop(uid, None)
         self._touch(gang)
         if not gang.pods and not gang.busy:
-            self.gangs.pop(gang.key, None)
+            self.forget(gang)
+
+    def forget(self, gang: Gang) -> None:
+        """Nothing of it is left."""
+        if self.gangs.get(gang.key) is gang:
+            del self.gangs[gang.key]
 
     def _touch(self, gang: Gang) -> None:
         gang.changed += 1

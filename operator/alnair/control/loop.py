@@ -17,8 +17,8 @@ from alnair.control.reports import Reports
 from alnair.kube.clock import Clock
 from alnair.ledger import recovery
 from alnair.ledger.binding import Verdict
-from alnair.ledger.ledger import CommitRefused, Ledger
-from alnair.ledger.records import COMMITTED, ROLLING_BACK, Member, Record
+from alnair.ledger.ledger import CommitRefused, Ledger, RecordMoved
+from alnair.ledger.records import ROLLING_BACK, Member, Record, record_key
 from alnair.scheduling import search
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.vacancy import match_vacancies
@@ -29,9 +29,8 @@ from alnair.state.pods import Pod
 log = logging.getLogger(__name__)
 
 IN_FLIGHT = 64  # plans being carried out at once; the apiserver is the limit long before
-RECORD_RETRY_SECONDS = 10.0
-KEEP_SECONDS = 60.0  # how long a lost member's place is kept where the group names no timeout
-TICK_SECONDS = 1.0
+SLOT_SECONDS = 5.0  # a plan that takes longer (a webhook that fails, say) no longer counts against that
+RETRY_SECONDS, LONGEST_RETRY_SECONDS = 10.0, 300.0  # after the apiserver refused a record or a Binding
 
 
 class Loop:
@@ -56,7 +55,7 @@ class Loop:
         self._metrics = metrics
         self._clock = clock
         self._wake = asyncio.Event()
-        self._in_flight = 0
+        self._in_flight: set[Gang] = set()
 
     def wake(self) -> None:
         self._wake.set()
@@ -66,19 +65,10 @@ class Loop:
             await self._wake.wait()
             self._wake.clear()
             for gang in self._queue():
-                if self._in_flight >= IN_FLIGHT:
+                if len(self._in_flight) >= IN_FLIGHT:
                     break  # whoever finishes wakes us
                 self._try(gang)
                 await asyncio.sleep(0)  # events first: the next gang is planned on what is known by then
-
-    async def keep_time(self) -> None:
-        """The few things that happen because time passes."""
-        while True:
-            await asyncio.sleep(TICK_SECONDS)
-            for gang in list(self._roster.gangs.values()):
-                self._check_time(gang)
-
-    # -- one gang ------------------------------------------------------------------------------------------------
 
     def _queue(self) -> list[Gang]:
         """Who may be tried now, by priority, then age."""
@@ -92,6 +82,8 @@ class Loop:
             and any(pod.waiting for pod in gang.pods.values())
         ]
         return sorted(ready, key=lambda gang: (-gang.priority, gang.created, gang.key))
+
+    # -- one gang ------------------------------------------------------------------------------------------------
 
     def _try(self, gang: Gang) -> None:
         """Plan one gang against the books as they are, and start to carry the plan out."""
@@ -114,59 +106,87 @@ class Loop:
         if not waiting:
             gang.refused_at = (self._state.freed, gang.changed)
             return
-        record = self._ledger.records.get(self._record_key(gang)) if gang.needs_record else None
+        record = self._ledger.records.get(record_key(gang.owner)) if gang.needs_record else None
+        if record is not None and record.lock.locked():
+            return  # being written; whoever writes it wakes us
         if record is not None and record.phase == ROLLING_BACK:
             self._refuse(gang, "the gang is being rolled back; it is tried again when its old pods are gone")
             return
-        placed = sum(not member.gone for member in record.members.values()) if record is not None else 0
-        succeeded = sum(pod.phase == "Succeeded" for pod in gang.pods.values())
-        satisfied = record is not None and record.satisfied
-        missing = 1 if satisfied else max(1, gang.min_member - placed - succeeded)
+        placed, succeeded, whole = self._count(gang)
+        missing = 1 if whole else max(1, gang.min_member - placed - succeeded)
         if len(waiting) < missing:
+            there = placed + succeeded + len(waiting)
             self._refuse(
                 gang,
-                f"waiting for members: {placed + succeeded + len(waiting)} of at least {gang.min_member} pods exist",
+                f"waiting for members: {there} of at least {gang.min_member} pods exist",
                 reason="WaitingForMembers",
             )
             return
         if gang.ready_since is None:
             gang.ready_since = self._clock.now()
-        placements, replaces = self._fill_vacancies(record, waiting)
-        filled = {pod.uid for pod, _ in placements}
-        rest = [pod for pod in waiting if pod.uid not in filled]
+        placements, replaces = self._fill_vacancies(gang, record, waiting)
+        rest = [pod for pod in waiting if pod.uid not in replaces]
         if rest:
             with self._metrics.plan_seconds.time():
                 verdict = search.place(
                     search.Gang(
                         members=tuple(search.Member(pod.uid, pod.name, pod.shape) for pod in rest),
-                        needed=max(0, missing - len(placements)),
-                        present=placed + succeeded,
+                        needed=missing - len(placements),
+                        present=placed + succeeded + len(placements),
                     ),
                     self._profiles[gang.scheduler],
                     self._state.draft(),
                 )
-            if isinstance(verdict, search.Refusal):
-                if len(placements) < missing:
-                    self._refuse(gang, verdict.message)
-                    return
-            else:
+            if isinstance(verdict, search.Plan):
                 placements += [(gang.pods[member.uid], holding) for member, holding in verdict.placements]
-        self._start(gang, placements, replaces)
+            elif len(placements) < missing:
+                self._refuse(gang, verdict.message)
+                return
+        self._start(gang, placements, replaces, least=max(1, gang.min_member - succeeded))
 
-    def _start(self, gang: Gang, placements: list[tuple[Pod, Holding]], replaces: dict[str, str]) -> None:
+    def _count(self, gang: Gang) -> tuple[int, int, bool]:
+        """How many members have their place, how many are done, and whether the gang was whole already."""
+        placed = succeeded = 0
+        whole = False
+        for pod in gang.pods.values():
+            record = self._ledger.record_of(pod.uid)
+            if pod.phase == "Succeeded":
+                succeeded += 1
+            elif not pod.terminal and (pod.node or record is not None):
+                placed += 1
+                whole |= record is not None and record.satisfied
+        return placed, succeeded, whole
+
+    def _fill_vacancies(
+        self, gang: Gang, record: Record | None, waiting: list[Pod]
+    ) -> tuple[list[tuple[Pod, Holding]], dict[str, str]]:
+        """Replacements first take the kept places of the members that they replace."""
+        if record is None or record.short_since is None:
+            return [], {}
+        vacant = {member.uid: member.holding for member in record.members.values() if member.gone}
+        pairs = match_vacancies(
+            [(pod.uid, pod.shape) for pod in waiting],
+            vacant,
+            profile=self._profiles[gang.scheduler],
+            draft=self._state.draft(),
+        )
+        return [(gang.pods[uid], vacant[old]) for uid, old in pairs.items()], pairs
+
+    # -- carrying it out -----------------------------------------------------------------------------------------
+
+    def _start(
+        self, gang: Gang, placements: list[tuple[Pod, Holding]], replaces: dict[str, str], *, least: int
+    ) -> None:
         gang.busy, gang.refused_at, gang.refusal = True, None, ""
-        self._in_flight += 1
+        self._in_flight.add(gang)
+        asyncio.get_running_loop().call_later(SLOT_SECONDS, self._give_slot_back, gang)
         if not gang.needs_record:
             pod, holding = placements[0]
             self._state.hold(pod.uid, holding)
             self._ledger.spawn(self._bind_alone(gang, pod, holding), f"bind {pod}")
             return
         record = self._ledger.assume(
-            gang.owner,
-            scheduler=gang.scheduler,
-            min_member=gang.min_member,
-            placements=placements,
-            replaces=replaces,
+            gang.owner, scheduler=gang.scheduler, min_member=least, placements=placements, replaces=replaces
         )
         self._reports.gang_changed(gang)
         self._ledger.spawn(self._carry_out(gang, record), f"carry out {record}")
@@ -174,69 +194,28 @@ class Loop:
     async def _carry_out(self, gang: Gang, record: Record) -> None:
         try:
             await self._ledger.carry_out(record)
+        except RecordMoved:
+            gang.refused_at = None
         except CommitRefused as error:
-            gang.retry_after = self._clock.now() + RECORD_RETRY_SECONDS
-            self._refuse(gang, f"the record was refused: {error}", reason="RecordRefused")
+            self.retry_later(gang, f"the record was refused: {error}", reason="RecordRefused")
         finally:
             self._finished(gang)
 
     async def _bind_alone(self, gang: Gang, pod: Pod, holding: Holding) -> None:
         """A lone pod without GPUs: its bind is atomic by itself and needs no record."""
         try:
-            verdict = await self._ledger.binder.bind(pod.namespace, Member(pod.uid, pod.name, holding))
+            member = Member(pod.uid, pod.name, holding, version=pod.version)
+            verdict = await self._ledger.binder.bind(pod.namespace, member)
             if verdict is Verdict.BOUND:
-                self._now_bound(pod.uid, holding)
-                self._observe_bind_time(gang)
+                self.now_bound(pod.uid, holding)
+                gang.observe_bind_time(self._clock.now(), self._metrics.bind_seconds.observe)
             elif verdict is Verdict.REFUSED:
-                gang.retry_after = self._clock.now() + RECORD_RETRY_SECONDS
-                self._refuse(gang, "the apiserver refuses the Binding", reason="BindingRefused")
+                self.retry_later(gang, "the apiserver refuses the Binding", reason="BindingRefused")
         finally:
             self._state.release(pod.uid)  # from here on the pod itself says where it is
             self._finished(gang)
 
-    def _finished(self, gang: Gang) -> None:
-        gang.busy = False
-        self._in_flight -= 1
-        self._reports.gang_changed(gang)
-        if not gang.pods:
-            self._roster.gangs.pop(gang.key, None)
-        self.wake()
-
-    def _refuse(self, gang: Gang, message: str, *, reason: str = "Unschedulable") -> None:
-        gang.refused_at = (self._state.freed, gang.changed)
-        gang.refusal, gang.refusal_reason = message, reason
-        self._metrics.refusals.labels(reason).inc()
-        self._reports.gang_changed(gang)
-
-    @staticmethod
-    def _record_key(gang: Gang) -> tuple[str, str]:
-        return Record(owner=gang.owner, scheduler="", min_member=1, epoch=0).key
-
-    def _fill_vacancies(
-        self, record: Record | None, waiting: list[Pod]
-    ) -> tuple[list[tuple[Pod, Holding]], dict[str, str]]:
-        """Replacements first take the kept places of the members that they replace."""
-        if record is None or record.short_since is None:
-            return [], {}
-        vacant = {
-            member.uid: member.holding
-            for member in record.members.values()
-            if member.gone and self._open(member.holding.node)
-        }
-        pairs = match_vacancies([(pod.uid, pod.shape) for pod in waiting], vacant)
-        by_uid = {pod.uid: pod for pod in waiting}
-        return [(by_uid[uid], vacant[old]) for uid, old in pairs.items()], pairs
-
-    def _open(self, node: str) -> bool:
-        there = self._state.nodes.get(node)
-        return there is not None and there.ready and not there.unschedulable
-
-    # -- what the ledger tells -----------------------------------------------------------------------------------
-
-    def member_bound(self, record: Record, member: Member) -> None:
-        self._now_bound(member.uid, member.holding)
-
-    def _now_bound(self, uid: str, holding: Holding) -> None:
+    def now_bound(self, uid: str, holding: Holding) -> None:
         """The apiserver accepted the Binding: know it at once, the pod stream will say the same a moment later."""
         pod = self._state.pods.get(uid)
         if pod is not None:
@@ -244,66 +223,35 @@ class Loop:
             self._state.put_pod(pod)
             self._reports.pod_scheduled(pod, holding)
 
-    def record_settled(self, record: Record) -> None:
-        gang = self._gang_of(record)
-        if gang is not None:
-            gang.short_since = None
-            if gang.ready_since is not None:
-                self._observe_bind_time(gang)
-                self._reports.gang_scheduled(gang, record)
-            self._reports.gang_changed(gang)
-
-    def record_short(self, record: Record) -> None:
-        gang = self._gang_of(record)
-        if gang is not None:
-            gang.short_since = record.short_since
-            self._reports.gang_changed(gang)
-
-    def record_rolled_back(self, record: Record, why: str) -> None:
-        gang = self._gang_of(record)
-        if gang is not None:
-            gang.short_since = None
-            self._reports.gang_rolled_back(gang, why)
-
-    def record_closed(self, record: Record) -> None:
-        gang = self._gang_of(record)
-        if gang is not None:
-            gang.short_since = None
-            gang.changed += 1
-            self._reports.gang_changed(gang)
+    def _finished(self, gang: Gang) -> None:
+        gang.busy = False
+        self._in_flight.discard(gang)
+        self._reports.gang_changed(gang)
+        if not gang.pods:
+            self._roster.forget(gang)
         self.wake()
 
-    def _gang_of(self, record: Record) -> Gang | None:
-        owner = record.owner
-        name = owner.uid if owner.kind == "Pod" else owner.name
-        return self._roster.gangs.get((owner.namespace, owner.kind, name))
-
-    def _observe_bind_time(self, gang: Gang) -> None:
-        if gang.ready_since is not None:
-            self._metrics.bind_seconds.observe(self._clock.now() - gang.ready_since)
-            gang.ready_since = None
-
-    # -- time ----------------------------------------------------------------------------------------------------
-
-    def _check_time(self, gang: Gang) -> None:
-        now = self._clock.now()
-        if gang.retry_after and now >= gang.retry_after:
-            gang.retry_after = 0.0
-            gang.refused_at = None
+    def _give_slot_back(self, gang: Gang) -> None:
+        if gang in self._in_flight:
+            self._in_flight.discard(gang)
             self.wake()
-        limit = gang.group.timeout_seconds if gang.group is not None else 0
-        if gang.short_since is not None and now - gang.short_since > (limit or KEEP_SECONDS):
-            record = self._ledger.records.get(self._record_key(gang))
-            gang.short_since = None
-            if record is not None and record.phase == COMMITTED:
-                why = f"members were lost while binding and not replaced within {limit or KEEP_SECONDS:g} s"
-                self._ledger.spawn(self._ledger.roll_back(record, why), f"roll back {record}")
-        waits = (
-            gang.ready_since is not None and not gang.busy and any(pod.waiting for pod in gang.pods.values())
-        )
-        if limit and waits and not gang.timed_out and now - (gang.ready_since or now) > limit:
-            gang.timed_out = True
-            self._reports.gang_timed_out(gang, limit)
+
+    def _refuse(self, gang: Gang, message: str, *, reason: str = "Unschedulable") -> None:
+        gang.refused_at = (self._state.freed, gang.changed)
+        if reason != gang.refusal_reason:
+            gang.refused_since = self._clock.now()
+        gang.refusal, gang.refusal_reason = message, reason
+        self._metrics.refusals.labels(reason).inc()
+        self._reports.gang_changed(gang)
+
+    def retry_later(self, gang: Gang, message: str, *, reason: str) -> None:
+        """The apiserver said no, which nothing in the books can change: try again after a growing while."""
+        gang.refusals += 1
+        wait = min(RETRY_SECONDS * 2 ** (gang.refusals - 1), LONGEST_RETRY_SECONDS)
+        gang.retry_after = self._clock.now() + wait
+        self._refuse(gang, message, reason=reason)
+
+    # -- at the start --------------------------------------------------------------------------------------------
 
     def adopt_strays(self) -> None:
         """Bound pods of ours that no record knows: their record was lost while nobody led."""

@@ -27,8 +27,11 @@ log = logging.getLogger(__name__)
 
 GATHER_SECONDS = 0.2
 REWORD_SECONDS = 5.0  # a refusal that only found other words is rewritten at most this often
+ASSEMBLING_SECONDS = 2.0
 AT_ONCE = 16
 LONGEST_MESSAGE = 2000
+MOST_REMEMBERED = 10_000
+ENDS = (podgroup.FINISHED, podgroup.FAILED)
 
 
 class Reports:
@@ -42,6 +45,7 @@ class Reports:
         self._marked: dict[object, Gang] = {}
         self._wake = asyncio.Event()
         self._told: dict[str, tuple[str, str, float]] = {}  # pod UID -> (reason, message, when)
+        self._node_problems: dict[tuple[str, str], tuple[str, ...]] = {}
         self._reworded: dict[str, float] = {}  # PodGroup UID -> when its status was written last
 
     # -- happenings ----------------------------------------------------------------------------------------------
@@ -85,9 +89,19 @@ class Reports:
             action="Binding",
         )
 
-    def node_problem(self, name: str, uid: str, problem: str) -> None:
-        about = Regarding("v1", "Node", name, uid)
-        self._events.say(about, reason="InvalidTopology", note=problem, action="ReadingCards", warning=True)
+    def node_problems(self, name: str, uid: str, source: str, problems: tuple[str, ...]) -> None:
+        """What cannot be read of a node: said when it changes, not every time that it is read."""
+        if self._node_problems.get((uid, source), ()) == problems:
+            return
+        if problems:
+            self._node_problems[uid, source] = problems
+        else:
+            self._node_problems.pop((uid, source), None)
+        for problem in problems:
+            about = Regarding("v1", "Node", name, uid)
+            self._events.say(
+                about, reason="InvalidTopology", note=problem, action="ReadingCards", warning=True
+            )
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -115,7 +129,13 @@ class Reports:
         asyncio.get_running_loop().call_later(seconds, self.gang_changed, gang)
 
     async def _report(self, gang: Gang) -> None:
-        if gang.group is not None and gang.pods:
+        if not gang.busy and gang.refusal_reason == "WaitingForMembers":
+            # Members are created one after another: that most of them are not there yet is no news for a while.
+            wait = gang.refused_since + ASSEMBLING_SECONDS - self._clock.now()
+            if wait > 0:
+                self._later(gang, wait)
+                return
+        if gang.group is not None:
             await self._write_status(gang, gang.group)
         if gang.refusal and not gang.busy:
             waiting = gang.waiting()
@@ -128,7 +148,12 @@ class Reports:
                     warning=True,
                 )
             for pod in waiting:
-                await self._tell_pod(gang, pod)
+                if not _still_waits(gang, pod):
+                    break  # it found its place while we were telling the others that it has none
+                try:
+                    await self._tell_pod(gang, pod)
+                except Refused as refused:
+                    log.info("pod %s: not told: %s", pod, refused)  # gone, or changed: its next event comes
 
     async def _write_status(self, gang: Gang, group: Group) -> None:
         wanted = status_of(gang, group, now=self._clock.stamp())
@@ -144,6 +169,10 @@ class Reports:
                 self._later(gang, wait)
                 return
         self._reworded[group.uid] = now
+        if len(self._reworded) > MOST_REMEMBERED:
+            self._reworded = {
+                uid: when for uid, when in self._reworded.items() if now - when < REWORD_SECONDS
+            }
         path = f"/apis/{names.API_PODGROUP}/namespaces/{group.namespace}/{names.PLURAL_PODGROUP}/{group.name}/status"
         written = await self._client.patch(path, {"metadata": {"uid": group.uid}, "status": changed})
         group.status = written.get("status") or {}
@@ -157,7 +186,6 @@ class Reports:
         if before is not None and before[0] == reason and now - before[2] < REWORD_SECONDS:
             self._later(gang, REWORD_SECONDS - (now - before[2]))
             return
-        self._told[pod.uid] = (reason, message, now)
         condition = {
             "type": "PodScheduled",
             "status": "False",
@@ -167,8 +195,12 @@ class Reports:
             "lastTransitionTime": self._clock.stamp(),
         }
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
-        await self._client.patch(path, body, kind=STRATEGIC_PATCH)
+        # The version too: a pod that is being bound at this moment must not be told that it waits.
+        metadata = {"uid": pod.uid, "resourceVersion": pod.version}
+        body = {"metadata": metadata, "status": {"conditions": [condition]}}
+        written = await self._client.patch(path, body, kind=STRATEGIC_PATCH)
+        pod.version = written["metadata"]["resourceVersion"]
+        self._told[pod.uid] = (reason, message, now)
         if reason != "WaitingForMembers":
             self._events.say(
                 about_pod(pod), reason="FailedScheduling", note=message, action="Scheduling", warning=True
@@ -208,6 +240,8 @@ def status_of(gang: Gang, group: Group, *, now: str) -> dict[str, Any]:
 
 
 def phase_of(gang: Gang, *, least: int, bound: int, running: int, succeeded: int, failed: int) -> str:
+    if not gang.pods and gang.group is not None and gang.group.status.get("phase") in ENDS:
+        return str(gang.group.status["phase"])  # its pods were cleaned up after it had ended
     if not bound and succeeded >= least:
         return podgroup.FINISHED
     if not bound and failed and not gang.waiting():
@@ -225,7 +259,12 @@ def phase_of(gang: Gang, *, least: int, bound: int, running: int, succeeded: int
 
 def _conditions(gang: Gang, group: Group, *, placed: int, now: str) -> list[dict[str, Any]]:
     refusal = "" if gang.busy else gang.refusal
-    if placed >= group.min_member:
+    if not gang.pods:
+        if group.status.get("phase") in ENDS:
+            return list(group.status.get("conditions") or [])
+        status, reason = "False", "WaitingForMembers"
+        message = f"waiting for members: 0 of at least {group.min_member} pods exist"
+    elif placed >= group.min_member:
         waiting = len(gang.waiting())
         rest = f"; {count(waiting, 'member')} still without a place: {refusal}" if refusal and waiting else ""
         status, reason, message = "True", "Scheduled", f"{count(placed, 'member')} bound or done{rest}"
@@ -267,6 +306,10 @@ def _same_but_for_words(before: object, after: Iterable[dict[str, Any]]) -> bool
         return [(c.get("type"), c.get("status"), c.get("reason")) for c in conditions or ()]  # type: ignore[attr-defined]
 
     return bones(before) == bones(after)
+
+
+def _still_waits(gang: Gang, pod: Pod) -> bool:
+    return pod.waiting and not gang.busy
 
 
 def about_pod(pod: Pod) -> Regarding:

@@ -66,16 +66,17 @@ class PodFeed:
 
 
 class NodeFeed:
-    def __init__(self, *, state: ClusterState, reports: Reports, wake: Callable[[], None]) -> None:
+    def __init__(self, *, state: ClusterState, ledger: Ledger, reports: Reports) -> None:
         self._state = state
+        self._ledger = ledger
         self._reports = reports
-        self._wake = wake
         self.synced = asyncio.Event()
 
     def replace(self, objects: list[wire.Node]) -> None:
         listed = {node.metadata.name for node in objects}
         for name in [name for name in self._state.nodes if name not in listed]:
             self._state.drop_node(name)
+            self._ledger.observe_node(name)
         for node in objects:
             self.put(node)
         self.synced.set()
@@ -83,10 +84,11 @@ class NodeFeed:
     def put(self, thing: wire.Node) -> None:
         node = read_node(thing)
         self._state.put_node(node)
-        for problem in node.problems + self._state.inventories[node.name].problems:
-            self._reports.node_problem(node.name, node.uid, problem)
-        self._wake()
+        self._reports.node_problems(
+            node.name, node.uid, "node", node.problems + self._state.inventories[node.name].problems
+        )
+        self._ledger.observe_node(node.name)
 
     def drop(self, thing: wire.Node) -> None:
         self._state.drop_node(thing.metadata.name)
-        self._wake()
+        self._ledger.observe_node(thing.metadata.name)

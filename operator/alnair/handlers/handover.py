@@ -18,13 +18,15 @@ P = ParamSpec("P")
 
 
 class Handover(Generic[T]):
-    """Calls meant for one object, made on its own loop, in order. Before the object is open for them they wait."""
+    """Calls meant for one object, made on its own loop, in order.
+
+    Before the object is open for them they are dropped: a stand-by would hoard them, and whoever opens lists anyway.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
         self._name = name
         self._target: T | None = None
-        self._early: list[Callable[[T], None]] = []
 
     def call(self, function: Callable[Concatenate[T, P], Any], *args: P.args, **kwargs: P.kwargs) -> None:
         """From any thread. What the function raises is logged: one object's trouble stops nobody."""
@@ -41,14 +43,9 @@ class Handover(Generic[T]):
             log.debug("%s: the loop is closed, an event is dropped", self._name)
 
     def open(self, target: T) -> None:
-        """On the loop: from now on calls reach the object, the early ones first."""
+        """On the loop: from now on calls reach the object. List what it is about after this, not before."""
         self._target = target
-        early, self._early = self._early, []
-        for work in early:
-            work(target)
 
     def _do(self, work: Callable[[T], None]) -> None:
-        if self._target is None:
-            self._early.append(work)
-        else:
+        if self._target is not None:
             work(self._target)

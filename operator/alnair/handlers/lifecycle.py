@@ -31,6 +31,7 @@ from alnair.control.events import Events
 from alnair.control.gangs import Gang, Roster
 from alnair.control.loop import Loop
 from alnair.control.metrics import Metrics
+from alnair.control.outcomes import Outcomes
 from alnair.control.reports import Reports, status_of
 from alnair.handlers import gpuallocation, podgroup, topology
 from alnair.handlers.feeds import NodeFeed, PodFeed
@@ -91,9 +92,13 @@ class Operator:
         )
         await console.start()
         kopf_thread = KopfThread(self)
-        async with Client(settings.connection, observer=self._metrics.observe_call) as client:
+        observe = self._metrics.observe_call
+        async with (
+            Client(settings.connection, observer=observe) as client,
+            Client(settings.connection, observer=observe, pool=2) as lease_client,
+        ):
             heart = asyncio.create_task(self._heartbeat(), name="heartbeat")
-            lead = asyncio.create_task(self._lead(client, console), name="lead")
+            lead = asyncio.create_task(self._lead(client, lease_client, console), name="lead")
             kopf_thread.start()
             stopped = asyncio.create_task(stop.wait(), name="stop")
             try:
@@ -109,21 +114,34 @@ class Operator:
                 await console.stop()
         return code
 
-    async def _lead(self, client: Client, console: Console) -> None:
-        """Wait for the lease, then lead until it is lost or we are cancelled."""
-        settings, clock, metrics = self._settings, self._clock, self._metrics
+    async def _lead(self, client: Client, lease_client: Client, console: Console) -> None:
+        """Wait for the lease, then lead until it is lost or we are cancelled.
+
+        The lease has a client of its own: it must not stand in line behind a thousand Bindings.
+        """
+        settings = self._settings
         lease = Lease(
-            client,
+            lease_client,
             LeaseSettings(
                 settings.lease_namespace, settings.lease_name, self._identity, settings.lease_seconds
             ),
-            clock,
+            self._clock,
         )
         self._ready = True  # as a stand-by
         await lease.acquire()
         self._ready = False
-        metrics.leader.set(1)
+        self._metrics.leader.set(1)
 
+        try:
+            await self._schedule(client, console, lease)
+        finally:
+            self._ready = False
+            self._metrics.leader.set(0)
+            await lease.release()
+
+    async def _schedule(self, client: Client, console: Console, lease: Lease) -> None:
+        """What a leader does, from the first look at the records to the end of its time."""
+        settings, clock, metrics = self._settings, self._clock, self._metrics
         schedulers = frozenset(profile.scheduler_name for profile in settings.config.profiles)
         state = ClusterState()
         ledger = Ledger(client=client, state=state, lease=lease, clock=clock, schedulers=schedulers)
@@ -144,31 +162,35 @@ class Operator:
             metrics=metrics,
             clock=clock,
         )
-        ledger.listener = scheduling
+        state.on_freed = scheduling.wake
+        outcomes = Outcomes(roster=roster, loop=scheduling, reports=reports, metrics=metrics, clock=clock)
+        ledger.listener = outcomes
         metrics.watch(state, lambda: map(phase, roster.gangs.values()))
         topologies = Topologies(state, reports)
         resync = Resync(client, roster=roster, topologies=topologies, ledger=ledger)
         pods = PodFeed(state=state, ledger=ledger, roster=roster, reports=reports, wake=scheduling.wake)
-        nodes = NodeFeed(state=state, reports=reports, wake=scheduling.wake)
+        nodes = NodeFeed(state=state, ledger=ledger, reports=reports)
 
         async with _Tasks() as tasks:
             tasks.start(lease.keep(), "keep the lease")
+            lost = tasks.start(_raise_when_lost(lease), "lease lost")
             # Records before pods: see ledger.recovery.
             await recovery.stamp_all(ledger, term=lease.term)
-            tasks.start(Stream(client, "/api/v1/nodes", wire.Node, nodes).run(), "Node stream")
-            tasks.start(Stream(client, "/api/v1/pods", wire.Pod, pods).run(), "Pod stream")
-            await resync.once()
-            await nodes.synced.wait()
-            await pods.synced.wait()
-            recovery.resume(ledger)
-            scheduling.adopt_strays()
             self._groups.open(roster)
             self._zones.open(topologies)
             self._records.open(ledger)
+            tasks.start(Stream(client, "/api/v1/nodes", wire.Node, nodes).run(), "Node stream")
+            tasks.start(Stream(client, "/api/v1/pods", wire.Pod, pods).run(), "Pod stream")
+            await resync.until_done()
+            await nodes.synced.wait()
+            await pods.synced.wait()
+            await lease.confirm()
+            recovery.resume(ledger)
+            scheduling.adopt_strays()
             tasks.start(resync.run(), "resync")
             tasks.start(reports.run(), "reports")
             tasks.start(events.run(), "events")
-            tasks.start(scheduling.keep_time(), "time")
+            tasks.start(outcomes.keep_time(ledger), "time")
             planning = tasks.start(scheduling.run(), "loop")
             self._ready = True
             self._on_ready(console.port)
@@ -176,20 +198,16 @@ class Operator:
                 "ready: %d nodes, %d pods, %d records", len(state.nodes), len(state.pods), len(ledger.records)
             )
             try:
-                lost = tasks.start(_raise_when_lost(lease), "lease lost")
                 await asyncio.wait({*tasks.running, ledger.failure}, return_when=asyncio.FIRST_COMPLETED)
                 for done in (lost, ledger.failure, *tasks.running):
-                    if done.done() and not done.cancelled() and done.exception() is not None:
-                        raise done.exception() or AssertionError
+                    if done.done() and not done.cancelled() and (error := done.exception()) is not None:
+                        raise error
                 raise RuntimeError("a task that never ends has ended")
             finally:
-                self._ready = False
-                metrics.leader.set(0)
                 planning.cancel()
                 if lease.held:
                     await ledger.drain(GRACE_SECONDS)
                 await ledger.close()
-                await lease.release()
 
     async def _heartbeat(self) -> None:
         while True:

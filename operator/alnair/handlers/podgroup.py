@@ -26,4 +26,4 @@ def apply(roster: Roster, kind: str | None, manifest: dict[str, Any]) -> None:
     if kind == "DELETED":
         roster.drop_group(meta["namespace"], meta["name"], meta["uid"])
     else:
-        roster.put_group(read_group(manifest))
+        roster.put_group(read_group(manifest), listed=kind is None)

@@ -18,6 +18,7 @@ from alnair.handlers.topology import Topologies
 from alnair.kube import Client, Refused, Unanswered
 from alnair.ledger import repair
 from alnair.ledger.ledger import Ledger
+from alnair.ledger.writer import Pauses
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,17 @@ class Resync:
                 await self.once()
             except (Refused, Unanswered) as error:
                 log.warning("resync: %s; next try in %.0f s", error, PERIOD_SECONDS)
+
+    async def until_done(self) -> None:
+        """The first one: the loop must not start before it has succeeded."""
+        pauses = Pauses()
+        while True:
+            try:
+                await self.once()
+                return
+            except (Refused, Unanswered) as error:
+                log.warning("resync: %s; trying again", error)
+                await pauses.rest(error)
 
     async def once(self) -> None:
         await self._groups()

@@ -36,24 +36,31 @@ class Topologies:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             self.state.drop_topology(name)
-            self._complain(name, f"{where}: {shown(first['input'])} is not valid: {first['msg']}")
+            self._complain(name, (f"{where}: {shown(first['input'])} is not valid: {first['msg']}",))
             return
-        if self.state.topologies.get(name) == topology:
+        known = self.state.topologies.get(name)
+        if known == topology or (kind is None and known is not None and _older(topology, known)):
             return
         self.state.put_topology(name, topology)
         inventory = self.state.inventories.get(name)
-        for problem in inventory.problems if inventory is not None else ():
-            self._complain(name, problem)
+        self._complain(name, inventory.problems if inventory is not None else ())
 
     def keep(self, present: set[str], known: set[str]) -> None:
         """A fresh list has only these: of those known before it was made, the others were deleted unseen."""
         for name in known - present:
             self.state.drop_topology(name)
 
-    def _complain(self, name: str, problem: str) -> None:
+    def _complain(self, name: str, problems: tuple[str, ...]) -> None:
         node = self.state.nodes.get(name)
         if node is not None:
-            self.reports.node_problem(name, node.uid, f"NodeResourceTopology {name}: {problem}")
+            self.reports.node_problems(name, node.uid, "topology", problems)
+
+
+def _older(listed: NodeResourceTopology, known: NodeResourceTopology) -> bool:
+    """A list may be older than an event that was seen already."""
+    return (
+        listed.metadata.uid == known.metadata.uid and listed.metadata.generation < known.metadata.generation
+    )
 
 
 def register(registry: kopf.OperatorRegistry, handover: Handover[Topologies]) -> None:

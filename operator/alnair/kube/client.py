@@ -7,6 +7,7 @@ Two things can go wrong with a call, and they must never be mixed up:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -55,15 +56,18 @@ CallObserver = Callable[[str, str, int], None]
 class Client:
     """The only way to the apiserver. Safe for concurrent use; never repeats a call except after a 401."""
 
-    def __init__(self, connection: Connection, *, observer: CallObserver | None = None) -> None:
+    def __init__(
+        self, connection: Connection, *, observer: CallObserver | None = None, pool: int = POOL
+    ) -> None:
         self._connection = connection
+        # Waiting for a turn is not waiting for an answer: the gate is before the clock of a call starts.
+        self._gate = asyncio.Semaphore(pool)
         self._observe = observer or (lambda verb, resource, status: None)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Client:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._connection.tls(), limit=POOL, keepalive_timeout=60),
-            timeout=aiohttp.ClientTimeout(total=CALL_SECONDS),
+            connector=aiohttp.TCPConnector(ssl=self._connection.tls(), limit=0, keepalive_timeout=60),
             headers={"Accept": JSON, "User-Agent": "alnair"},
             auto_decompress=True,
         )
@@ -75,8 +79,10 @@ class Client:
 
     # -- verbs ---------------------------------------------------------------------------------------------------
 
-    async def get(self, path: str, *, params: Mapping[str, str] | None = None) -> dict[str, Any]:
-        return _object(await self.call("GET", path, params=params))
+    async def get(
+        self, path: str, *, params: Mapping[str, str] | None = None, seconds: float = CALL_SECONDS
+    ) -> dict[str, Any]:
+        return _object(await self.call("GET", path, params=params, seconds=seconds))
 
     async def create(self, path: str, body: object) -> dict[str, Any]:
         return _object(await self.call("POST", path, body=body))
@@ -84,11 +90,12 @@ class Client:
     async def patch(self, path: str, body: object, *, kind: str = MERGE_PATCH) -> dict[str, Any]:
         return _object(await self.call("PATCH", path, body=body, content_type=kind))
 
-    async def replace(self, path: str, body: object) -> dict[str, Any]:
-        return _object(await self.call("PUT", path, body=body))
+    async def replace(self, path: str, body: object, *, seconds: float = CALL_SECONDS) -> dict[str, Any]:
+        return _object(await self.call("PUT", path, body=body, seconds=seconds))
 
-    async def delete(self, path: str, body: object | None = None) -> None:
-        await self.call("DELETE", path, body=body)
+    async def delete(self, path: str, body: object | None = None) -> dict[str, Any]:
+        """The object as it was left (a finalizer may hold it), or the apiserver's word that it is gone."""
+        return _object(await self.call("DELETE", path, body=body))
 
     async def call(
         self,
@@ -98,17 +105,22 @@ class Client:
         body: object | None = None,
         params: Mapping[str, str] | None = None,
         content_type: str = JSON,
+        seconds: float = CALL_SECONDS,
     ) -> bytes:
         payload = orjson.dumps(body) if body is not None else None
         for attempt in (1, 2):
             try:
-                async with self._http().request(
-                    method,
-                    self._connection.server + path,
-                    data=payload,
-                    params=params,
-                    headers=self._headers(content_type if payload is not None else None),
-                ) as response:
+                async with (
+                    self._gate,
+                    self._http().request(
+                        method,
+                        self._connection.server + path,
+                        data=payload,
+                        params=params,
+                        headers=self._headers(content_type if payload is not None else None),
+                        timeout=aiohttp.ClientTimeout(total=seconds),
+                    ) as response,
+                ):
                     text = await response.read()
                     status, retry_after = response.status, response.headers.get("Retry-After")
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -173,6 +185,9 @@ def _failure(call: str, status: int, text: bytes, retry_after: str | None) -> Re
         reason, message = str(parsed.get("reason") or ""), str(parsed.get("message") or "")
     except (ValueError, AttributeError):
         pass  # a proxy's or a dying server's plain text; shown as it is
+    message = "".join(
+        each if each.isprintable() else " " for each in message
+    )  # others' text goes into our log
     if status == 429 or status >= 500:
         wish = float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
         return Unanswered(call=call, why=f"{status} {reason}: {message}", status=status, retry_after=wish)

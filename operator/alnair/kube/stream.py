@@ -99,10 +99,11 @@ class Stream(Generic[T]):
                     self._version = await self._list()
                     pause = SHORTEST_PAUSE
                 await self._watch()
-                pause = SHORTEST_PAUSE
+                await asyncio.sleep(SHORTEST_PAUSE)  # a server that ends every watch at once is not hammered
             except _Gap as gap:
                 log.info("%s stream: %s; listing again", self._kind, gap)
                 self._version = ""
+                pause = await self._rest(pause)
             except Unanswered as error:
                 log.warning("%s stream: %s; going on in %.1f s", self._kind, error, pause)
                 pause = await self._rest(pause)

@@ -2,14 +2,15 @@
 
 The Binding names the pod's UID and version, so that a recreated namesake and a stale decision are both refused by the
 apiserver, and it carries the annotations, so that they appear in the same write as nodeName. The answer alone decides
-nothing when it is a conflict or missing: the pod is read back and judged by what it says.
+nothing when it is a conflict or missing: the pod is read back and judged by what it says, and it is bound again only
+after a look at the lease made later than that reading. A successor that re-plans a pod changes it first (`fence`), so
+whatever we read before is refused, and whatever we read after finds the lease gone.
 """
 
 from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -17,8 +18,9 @@ import orjson
 from alnair.api import names
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.client import STRATEGIC_PATCH
+from alnair.ledger.lease import Lease
 from alnair.ledger.records import Member
-from alnair.ledger.writer import Pauses
+from alnair.ledger.writer import Pauses, not_now
 from alnair.state.holding import containers_to_json
 
 log = logging.getLogger(__name__)
@@ -34,18 +36,20 @@ class Verdict(enum.Enum):
 
 
 def binding(member: Member, *, version: str) -> dict[str, Any]:
-    """The Binding itself."""
-    annotations = {names.NODE: member.holding.node}
-    if member.holding.containers:
-        annotations[names.GPU_ID] = ",".join(member.holding.cards)
-        annotations[names.GPU_SLICES] = orjson.dumps(containers_to_json(member.holding.containers)).decode()
-    metadata: dict[str, Any] = {"name": member.name, "uid": member.uid, "annotations": annotations}
-    if version:
-        metadata["resourceVersion"] = version
+    """The Binding itself. All keys are always written: what the pod's author put there must not survive."""
     return {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": metadata,
+        "metadata": {
+            "name": member.name,
+            "uid": member.uid,
+            "resourceVersion": version,
+            "annotations": {
+                names.NODE: member.holding.node,
+                names.GPU_ID: ",".join(member.holding.cards),
+                names.GPU_SLICES: orjson.dumps(containers_to_json(member.holding.containers)).decode(),
+            },
+        },
         "target": {"apiVersion": "v1", "kind": "Node", "name": member.holding.node},
     }
 
@@ -53,20 +57,21 @@ def binding(member: Member, *, version: str) -> dict[str, Any]:
 class Binder:
     """Binds pods one at a time; callers run many at once."""
 
-    def __init__(self, client: Client, *, version_of: Callable[[str], str]) -> None:
+    def __init__(self, client: Client, lease: Lease) -> None:
         self._client = client
-        self._version_of = version_of  # uid -> the newest version that the pod stream has shown
+        self._lease = lease
 
     async def bind(self, namespace: str, member: Member) -> Verdict:
-        """Until it is known what became of the pod."""
+        """Until it is known what became of the pod. The first try names the version that the plan saw."""
         path = f"/api/v1/namespaces/{namespace}/pods/{member.name}"
-        version, refusals, pauses = self._version_of(member.uid), 0, Pauses()
+        version, refusals, pauses = member.version, 0, Pauses()
         while True:
             try:
                 if not version:
                     pod = await self._client.get(path)
                     if (verdict := judge(pod, member)) is not None:
                         return verdict
+                    await self._lease.confirm()
                     version = pod["metadata"]["resourceVersion"]
                 await self._client.call("POST", f"{path}/binding", body=binding(member, version=version))
                 return Verdict.BOUND
@@ -78,6 +83,7 @@ class Binder:
                     if refusals >= REFUSALS:
                         log.error("pod %s/%s: %s", namespace, member.name, refused)
                         return Verdict.REFUSED
+                if not version or refused.status != 409:
                     await pauses.rest()
             except Unanswered as error:
                 log.warning("pod %s/%s: %s; looking what became of it", namespace, member.name, error)
@@ -111,8 +117,9 @@ class Binder:
             except Refused as refused:
                 if refused.status == 404:
                     return Verdict.GONE
-                if refused.status != 409:
+                if refused.status != 409 and not not_now(refused):
                     raise
+                await pauses.rest()
             except Unanswered as error:
                 await pauses.rest(error)
 

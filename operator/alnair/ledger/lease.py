@@ -33,12 +33,22 @@ class LeaseSettings:
     duration_seconds: float = 15.0
 
     @property
-    def path(self) -> str:
+    def collection(self) -> str:
         return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
 
     @property
+    def path(self) -> str:
+        return f"{self.collection}/{self.name}"
+
+    @property
     def renew_seconds(self) -> float:
+        """How often the lease is renewed."""
         return self.duration_seconds / 3
+
+    @property
+    def try_seconds(self) -> float:
+        """How long one try may take, so that another fits in before the lease has expired."""
+        return max(self.renew_seconds, 2.0)
 
 
 class Lease:
@@ -51,8 +61,8 @@ class Lease:
         self._object: dict[str, Any] = {}
         self._seen: tuple[str, float] = ("", 0.0)  # (version of a rival's lease, when we first saw it)
         self._complaint = ""  # said last, so that waiting for long does not fill the log
-        self._look: asyncio.Task[None] | None = None
-        self._next_look: asyncio.Task[None] | None = None
+        self._unasked: asyncio.Future[None] | None = None  # a question that is wanted and not yet sent
+        self._asking: asyncio.Task[None] | None = None
         self.term = 0
         self.held = False
         self.lost = asyncio.Event()
@@ -71,32 +81,28 @@ class Lease:
         else can take the lease either, so when it is back and still names us, we have led all the time."""
         while self.held:
             await asyncio.sleep(self._settings.renew_seconds)
-            try:
-                self._object = await self._client.replace(
-                    self._own_path, self._claim(self._object, self.term)
-                )
-            except Unanswered as error:
-                log.warning("the lease could not be renewed: %s", error)
-            except Refused as error:
-                log.warning("the lease could not be renewed: %s", error)
-                await self._find_out()
+            while self.held:
+                try:
+                    self._object = await self._put(self._claim(self._object, self.term))
+                    break
+                except Unanswered as error:
+                    log.warning("the lease could not be renewed: %s", error)
+                    await asyncio.sleep(0.2)
+                except Refused as error:
+                    log.warning("the lease could not be renewed: %s", error)
+                    await self._look()
 
     async def confirm(self) -> None:
         """Return once the apiserver has said, in answer to a question asked *after* this call, that we lead.
 
-        Callers that come together share one question.
+        Callers that come while a question is under way share the next one.
         """
-        if self._look is None or self._look.done():
-            self._look = asyncio.create_task(self._ask(), name="look at the lease")
-            look = self._look
-        else:
-            # The question under way was asked before this call: wait for the next one.
-            if self._next_look is None or self._next_look.done():
-                self._next_look = asyncio.create_task(
-                    self._ask_after(self._look), name="next look at the lease"
-                )
-            look = self._next_look
-        await asyncio.shield(look)
+        if self._unasked is None:
+            self._unasked = asyncio.get_running_loop().create_future()
+        answer = self._unasked
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask(), name="look at the lease")
+        await asyncio.shield(answer)
 
     async def release(self) -> None:
         """Hand over now rather than after the lease has expired."""
@@ -104,35 +110,35 @@ class Lease:
             return
         self.held = False
         try:
-            lease = await self._client.get(self._own_path)
+            lease = await self._client.get(self._settings.path)
             if lease["spec"].get("holderIdentity") == self._settings.identity:
                 lease["spec"]["holderIdentity"] = ""
-                await self._client.replace(self._own_path, lease)
+                await self._client.replace(self._settings.path, lease)
                 log.info("the lease is released")
         except (Refused, Unanswered) as error:
             log.warning("the lease could not be released, it will expire: %s", error)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    @property
-    def _own_path(self) -> str:
-        return f"{self._settings.path}/{self._settings.name}"
-
     async def _try(self) -> bool:
         try:
             try:
-                lease = await self._client.get(self._own_path)
+                lease = await self._client.get(self._settings.path)
             except Refused as refused:
                 if refused.status != 404:
                     raise
+                self._object = await self._client.create(self._settings.collection, self._claim({}, 1))
                 self.term = 1
-                self._object = await self._client.create(self._settings.path, self._claim({}, 1))
                 return True
             spec = lease.get("spec") or {}
+            if spec.get("holderIdentity") == self._settings.identity:
+                # An earlier try of ours whose answer got lost.
+                self._object, self.term = lease, int(spec.get("leaseTransitions") or 0)
+                return True
             if spec.get("holderIdentity") and not self._expired(lease):
                 return False
             term = int(spec.get("leaseTransitions") or 0) + 1
-            self._object = await self._client.replace(self._own_path, self._claim(lease, term))
+            self._object = await self._put(self._claim(lease, term))
             self.term = term
             return True
         except (Refused, Unanswered) as error:
@@ -140,6 +146,9 @@ class Lease:
                 log.warning("the lease is not ours yet: %s", error)
                 self._complaint = str(error)
             return False
+
+    async def _put(self, lease: dict[str, Any]) -> dict[str, Any]:
+        return await self._client.replace(self._settings.path, lease, seconds=self._settings.try_seconds)
 
     def _expired(self, lease: dict[str, Any]) -> bool:
         version = str(lease["metadata"].get("resourceVersion"))
@@ -168,36 +177,41 @@ class Lease:
             },
         }
 
-    async def _ask_after(self, earlier: asyncio.Task[None]) -> None:
-        await asyncio.wait([earlier])
-        await self._ask()
-
     async def _ask(self) -> None:
+        """Answer every question that is wanted; one that comes while we ask is asked anew."""
+        while self._unasked is not None:
+            answer, self._unasked = self._unasked, None
+            await self._look()
+            if self.held:
+                answer.set_result(None)
+            else:
+                answer.set_exception(LeadershipLost("this process no longer holds the lease"))
+                answer.exception()  # whoever asked may be gone; nobody has to fetch it
+
+    async def _look(self) -> None:
+        """Read the lease until the apiserver answers. Afterwards `held` is what it says.
+
+        Only another holder, or no lease at all, is a loss: an apiserver that starts refuses everybody for a moment.
+        """
         pause = 0.05
-        while True:
-            if not self.held:
-                raise LeadershipLost("this process no longer holds the lease")
+        while self.held:
             try:
-                lease = await self._client.get(self._own_path)
-            except Unanswered:
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, 2.0)
-                continue
+                lease = await self._client.get(self._settings.path)
             except Refused as error:
                 if error.status == 404:
                     self._lose("the lease was deleted")
-                raise LeadershipLost(str(error)) from error
-            if (lease.get("spec") or {}).get("holderIdentity") != self._settings.identity:
-                self._lose(f"{(lease.get('spec') or {}).get('holderIdentity')!r} holds the lease")
-                raise LeadershipLost("somebody else holds the lease")
-            self._object = lease
-            return
-
-    async def _find_out(self) -> None:
-        try:
-            await self._ask()
-        except LeadershipLost as error:
-            self._lose(str(error))
+                    return
+                log.warning("the lease could not be read: %s", error)
+            except Unanswered as error:
+                log.warning("the lease could not be read: %s", error)
+            else:
+                holder = (lease.get("spec") or {}).get("holderIdentity")
+                if holder != self._settings.identity:
+                    self._lose(f"{holder!r} holds it")
+                self._object = lease
+                return
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 2.0)
 
     def _lose(self, why: str) -> None:
         if self.held:

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 import orjson
@@ -43,6 +43,10 @@ class CommitRefused(Exception):
     """The apiserver does not accept the record (quota, a namespace on its way out, too large). Nothing was decided."""
 
 
+class RecordMoved(Exception):
+    """The record went away, or is being rolled back, while the plan waited for it. Plan again; nothing was decided."""
+
+
 class TooLarge(ValueError):
     """A gang whose record would not fit into one object of etcd."""
 
@@ -51,10 +55,13 @@ class Listener(Protocol):
     """Who wants to know. Plain calls, made while the record's lock is held: no waiting in them."""
 
     def member_bound(self, record: Record, member: Member) -> None: ...
+    def binding_refused(self, record: Record, member: Member) -> None: ...
     def record_settled(self, record: Record) -> None: ...
+    def record_shrunk(self, record: Record) -> None: ...
     def record_short(self, record: Record) -> None: ...
     def record_rolled_back(self, record: Record, why: str) -> None: ...
     def record_closed(self, record: Record) -> None: ...
+    def record_free(self, record: Record) -> None: ...
 
 
 class Ledger:
@@ -69,18 +76,29 @@ class Ledger:
         self.schedulers = schedulers
         self.epoch = 0
         self.records: dict[Key, Record] = {}
-        self.closed: OrderedDict[str, None] = OrderedDict()  # UIDs of objects that we deleted a moment ago
+        self.lease = lease
         self.writer = RecordWriter(client, lease)
-        self.binder = Binder(client, version_of=self._version_of)
+        self.binder = Binder(client, lease)
         self.listener: Listener
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._record_of: dict[str, Record] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._releasing: set[Key] = set()
+        self._releasing: set[Record] = set()
+        self._parked: dict[
+            str, set[str]
+        ] = {}  # node that is not ready -> UIDs of pods deleted there by force
+        self._recovered = False
 
     def record_of(self, uid: str) -> Record | None:
         """The record that this pod is in, or is about to be."""
         return self._record_of.get(uid)
+
+    @asynccontextmanager
+    async def writing(self, record: Record) -> AsyncIterator[None]:
+        """The record is ours alone; afterwards the listener knows that it may be planned for again."""
+        async with record.lock:
+            yield
+        self.listener.record_free(record)
 
     # -- plan and commit -----------------------------------------------------------------------------------------
 
@@ -100,17 +118,21 @@ class Ledger:
             record = self.records[fresh.key] = fresh
         record.min_member = min_member
         for pod, holding in placements:
+            replaced = (replaces or {}).get(pod.uid, "")
             record.planned[pod.uid] = Member(
-                pod.uid, pod.name, holding, replaces=(replaces or {}).get(pod.uid, "")
+                pod.uid, pod.name, holding, version=pod.version, replaces=replaced
             )
             self._record_of[pod.uid] = record
             self.state.hold(pod.uid, holding)
         return record
 
     async def carry_out(self, record: Record) -> None:
-        """Commit, bind and settle what was assumed. Raises CommitRefused when nothing was decided."""
-        async with record.lock:
+        """Commit, bind and settle what was assumed. Raises CommitRefused or RecordMoved when nothing was decided."""
+        async with self.writing(record):
             added, record.planned = record.planned, {}
+            if record.closing or record.phase == ROLLING_BACK:
+                self._forget(added)
+                raise RecordMoved(str(record))
             replaced = [
                 record.members.pop(member.replaces)
                 for member in added.values()
@@ -138,7 +160,7 @@ class Ledger:
 
     async def roll_forward(self, record: Record) -> None:
         """Finish what another leader, or we before a crash, committed: the same pods to the same targets."""
-        async with record.lock:
+        async with self.writing(record):
             await self._bind(record)
 
     async def _bind(self, record: Record) -> None:
@@ -149,6 +171,7 @@ class Ledger:
         for member, verdict in zip(unbound, verdicts, strict=True):
             if verdict is Verdict.REFUSED:
                 # Only once the pod was changed can no older Binding land, and only then is the slice free to go.
+                self.listener.binding_refused(record, member)
                 verdict = await self.binder.fence(namespace, member, "the Binding was refused") or verdict
             if verdict is Verdict.BOUND:
                 member.bound = True
@@ -210,9 +233,21 @@ class Ledger:
         """The apiserver says that the pod is gone for good."""
         record = self._record_of.get(uid)
         member = record.members.get(uid) if record is not None else None
-        if record is not None and member is not None:
-            member.gone = True
-            self.release_soon(record)
+        if record is None or member is None:
+            return
+        node = self.state.nodes.get(member.holding.node)
+        if member.bound and node is not None and not node.ready:
+            # Deleted by force while the kubelet is out of reach: the container may still be running on the card.
+            self._parked.setdefault(node.name, set()).add(uid)
+            return
+        member.gone = True
+        self.release_soon(record)
+
+    def observe_node(self, name: str) -> None:
+        """The node is back, or gone for good: what was deleted there by force is released now."""
+        if name in self._parked and ((node := self.state.nodes.get(name)) is None or node.ready):
+            for uid in self._parked.pop(name):
+                self.observe_pod_deleted(uid)
 
     def observe_pod_missing(self, uid: str) -> None:
         """A new list lacks a pod that we knew. A list may be stale: ask before anything is released."""
@@ -220,15 +255,12 @@ class Ledger:
             self.spawn(self._ask_whether_gone(uid), f"look for pod {uid}")
 
     async def _ask_whether_gone(self, uid: str) -> None:
-        record = self._record_of.get(uid)
-        member = (record.members.get(uid) or record.planned.get(uid)) if record else None
-        if record is None or member is None:
-            return
-        while not await self._is_gone(record.owner.namespace, member):
-            if uid in self.state.pods:
-                return  # it is there after all, and the stream has shown it again
+        while (record := self._record_of.get(uid)) is not None and uid not in self.state.pods:
+            member = record.members.get(uid) or record.planned.get(uid)
+            if member is None or await self._is_gone(record.owner.namespace, member):
+                self.observe_pod_deleted(uid)
+                return
             await asyncio.sleep(BUDGET_PAUSE)
-        self.observe_pod_deleted(uid)
 
     async def _is_gone(self, namespace: str, member: Member) -> bool:
         try:
@@ -240,27 +272,33 @@ class Ledger:
         return bool(pod["metadata"]["uid"] != member.uid)
 
     def release_soon(self, record: Record) -> None:
-        if record.key not in self._releasing and not record.closing:
-            self._releasing.add(record.key)
+        if self._recovered and record not in self._releasing and not record.closing:
+            self._releasing.add(record)
             self.spawn(self._release(record), f"release {record}")
 
     async def _release(self, record: Record) -> None:
         await asyncio.sleep(GATHER_SECONDS)
-        async with record.lock:
-            self._releasing.discard(record.key)
+        async with self.writing(record):
+            self._releasing.discard(record)
             gone = [member for member in record.members.values() if member.gone]
             if record.closing or not gone:
                 return
             if len(gone) == len(record.members) and not record.planned:
                 await self.discard(record)
                 return
-            if record.short_since is not None and record.phase == COMMITTED:
-                return  # the places of lost members are kept for replacements until the roll-back
-            for member in gone:
-                del record.members[member.uid]
-            await self.writer.write(record)
+            if record.phase == COMMITTED and not record.satisfied:
+                # Lost members' places are kept for replacements until the roll-back, and a member that was bound
+                # and has ended since counts as bound.
+                return
+            before = record.members
+            record.members = {uid: member for uid, member in before.items() if not member.gone}
+            try:
+                await self.writer.write(record)
+            except Refused:
+                record.members = before
+                raise
             self._forget(member.uid for member in gone)
-            self.listener.record_settled(record)
+            self.listener.record_shrunk(record)
 
     async def discard(self, record: Record) -> None:
         """Nothing of the gang is left: the object goes, then the books."""
@@ -268,21 +306,16 @@ class Ledger:
         if self.records.get(record.key) is record:
             del self.records[record.key]
         if record.exists:
-            self.remember_closed(record.uid)
             await self.writer.delete(record)
         self._forget(record.members)
+        record.members = {}
         self.listener.record_closed(record)
-
-    def remember_closed(self, uid: str) -> None:
-        self.closed[uid] = None
-        while len(self.closed) > 4096:
-            self.closed.popitem(last=False)
 
     # -- roll back -----------------------------------------------------------------------------------------------
 
     async def roll_back(self, record: Record, why: str) -> None:
         """The gang cannot become whole: free the kept places and evict the members that were bound."""
-        async with record.lock:
+        async with self.writing(record):
             if record.satisfied or record.closing or record.phase == ROLLING_BACK:
                 return
             vacant = [member for member in record.members.values() if member.gone or not member.bound]
@@ -344,6 +377,13 @@ class Ledger:
 
     # -- take-over by recovery and repair ------------------------------------------------------------------------
 
+    def resumed(self) -> None:
+        """All pods are known: from now on what is gone is released."""
+        self._recovered = True
+        for record in list(self.records.values()):
+            if any(member.gone for member in record.members.values()):
+                self.release_soon(record)
+
     def load(self, record: Record) -> None:
         """Take a record that stands in the apiserver into the books."""
         self.records[record.key] = record
@@ -356,10 +396,6 @@ class Ledger:
         for uid in list(uids):
             self._record_of.pop(uid, None)
             self.state.release(uid)
-
-    def _version_of(self, uid: str) -> str:
-        pod = self.state.pods.get(uid)
-        return pod.version if pod is not None else ""
 
     # -- tasks ---------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,18 @@ from alnair.api import names
 from alnair.api.allocation import BOUND, COMMITTED, PENDING, ROLLING_BACK, cards_line, nodes_line
 from alnair.state.holding import ContainerShare, Holding, containers_from_json, containers_to_json
 
-__all__ = ["BOUND", "COMMITTED", "PENDING", "ROLLING_BACK", "Key", "Member", "Owner", "Record", "Unparsable"]
+__all__ = [
+    "BOUND",
+    "COMMITTED",
+    "PENDING",
+    "ROLLING_BACK",
+    "Key",
+    "Member",
+    "Owner",
+    "Record",
+    "Unparsable",
+    "record_key",
+]
 
 Key = tuple[str, str]  # namespace, name
 
@@ -41,6 +52,10 @@ class Owner:
     uid: str
 
 
+def record_key(owner: Owner) -> Key:
+    return (owner.namespace, names.record_name(owner.name, owner.uid))
+
+
 @dataclass(slots=True)
 class Member:
     """One pod of the record. `bound` and `gone` are what we know of it, not what the record says."""
@@ -48,6 +63,7 @@ class Member:
     uid: str
     name: str
     holding: Holding
+    version: str = ""  # of the pod when it was planned: what the first Binding names
     bound: bool = False
     gone: bool = False
     replaces: str = ""  # UID of a lost member whose place this one takes
@@ -76,7 +92,7 @@ class Record:
 
     @property
     def key(self) -> Key:
-        return (self.owner.namespace, names.record_name(self.owner.name, self.owner.uid))
+        return record_key(self.owner)
 
     @property
     def collection(self) -> str:
@@ -138,6 +154,7 @@ class Record:
             "epoch": self.epoch,
             "scheduled": len(members),
             "minMember": self.min_member,
+            "complete": self.satisfied,
             **_totals(members),
             "conditions": self.conditions,
             "pods": [
@@ -186,6 +203,6 @@ def parse(manifest: dict[str, Any]) -> Record:
         raise Unparsable(f"{error!r}") from error
     if record.key[1] != meta["name"]:
         raise Unparsable(f"the name does not belong to owner {owner.kind}/{owner.name}")
-    record.satisfied = record.phase == BOUND
+    record.satisfied = bool(status.get("complete"))
     record.seen(manifest)
     return record

@@ -15,7 +15,6 @@ from typing import Any
 
 from alnair.api import names
 from alnair.kube import Refused, Unanswered
-from alnair.ledger.lease import LeadershipLost
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import BOUND, PATH, ROLLING_BACK, Member, Owner, Record, Unparsable, parse
 from alnair.ledger.writer import Pauses
@@ -67,8 +66,8 @@ async def _list(ledger: Ledger) -> list[dict[str, Any]]:
                     return objects
                 params["continue"] = page["metadata"]["continue"]
         except Refused as refused:
-            if refused.status != 410:  # the pages took too long: from the start
-                raise
+            log.warning("the records could not be listed: %s", refused)  # 410: the pages took too long
+            await pauses.rest()
         except Unanswered as error:
             await pauses.rest(error)
 
@@ -89,36 +88,47 @@ async def _stamp(ledger: Ledger, record: Record) -> Record | None:
         except Refused as refused:
             if refused.status == 404:
                 return None
-            if refused.status != 409:
-                raise
+            if refused.status == 422:
+                # Somebody wrote into it what the schema does not allow any more; one record stops nobody.
+                log.error("record %s could not be stamped: %s", record, refused)
+                return record
+            await pauses.rest()
         except Unanswered as error:
             await pauses.rest(error)
-        there = await ledger.writer.read(record)
+        there = await ledger.writer.read(record.path)
         if there is None:
             return None
-        record = parse(there)
+        try:
+            record = parse(there)
+        except Unparsable as error:
+            log.error("GPUAllocation %s is ignored: %s", _name(there), error)
+            return None
         if record.epoch > ledger.epoch:
-            raise LeadershipLost(f"record {record} carries epoch {record.epoch}, ours is {ledger.epoch}")
+            await ledger.lease.confirm()  # a newer leader's, or a hand's
+            ledger.epoch = record.epoch + 1
 
 
 def resume(ledger: Ledger) -> None:
     """Step 3, for the records: called once the pod stream has listed all pods."""
     for record in list(ledger.records.values()):
-        for member in record.members.values():
+        for member in list(record.members.values()):
             if (pod := ledger.state.pods.get(member.uid)) is not None:
                 ledger.observe_pod(pod)
+            elif record.satisfied or record.phase == ROLLING_BACK:
+                member.bound = True  # it was, and whether it is gone is asked before anything is released
+                ledger.observe_pod_missing(member.uid)
         if record.phase == ROLLING_BACK:
             ledger.resume_roll_back(record)
         elif not record.members:
             ledger.spawn(_drop_empty(ledger, record), f"drop {record}")
-        # Members whose pod is not in the list count as unbound here: rolling forward asks for each, and drops it.
         elif record.phase != BOUND or any(not member.bound for member in record.members.values()):
             ledger.spawn(ledger.roll_forward(record), f"roll forward {record}")
+    ledger.resumed()
 
 
 async def _drop_empty(ledger: Ledger, record: Record) -> None:
     """A record without pods was created and never committed, or not quite deleted."""
-    async with record.lock:
+    async with ledger.writing(record):
         if not record.members and not record.planned and not record.closing:
             await ledger.discard(record)
 
@@ -136,20 +146,20 @@ def adoptable(pod: Pod) -> Holding | None:
 
 async def adopt(ledger: Ledger, owner: Owner, *, scheduler: str, min_member: int, pods: list[Pod]) -> None:
     """Write a record anew for bound pods that have none, from what their Bindings left on them."""
-    members = {
-        pod.uid: Member(pod.uid, pod.name, holding, bound=True)
-        for pod in pods
-        if ledger.record_of(pod.uid) is None and (holding := adoptable(pod)) is not None
-    }
-    if not members:
-        return
     fresh = Record(owner=owner, scheduler=scheduler, min_member=min_member, epoch=ledger.epoch)
     record = ledger.records.get(fresh.key, fresh)
-    async with record.lock:
-        if record.closing:
+    async with ledger.writing(record):
+        members = {
+            pod.uid: Member(pod.uid, pod.name, holding, bound=True)
+            for pod in pods
+            if pod.uid in ledger.state.pods
+            and ledger.record_of(pod.uid) is None
+            and (holding := adoptable(pod)) is not None
+        }
+        if record.closing or not members:
             return
         record.members.update(members)
-        record.phase, record.satisfied = BOUND, True
+        record.phase, record.satisfied, record.short_since = BOUND, True, None
         record.conditions = [
             {
                 "type": "Adopted",

@@ -12,7 +12,7 @@ from typing import Any
 from alnair.api import names
 from alnair.kube import Refused, Unanswered
 from alnair.ledger.ledger import Ledger
-from alnair.ledger.records import Record, Unparsable, parse
+from alnair.ledger.records import Record
 from alnair.ledger.writer import says_the_same
 
 log = logging.getLogger(__name__)
@@ -21,9 +21,9 @@ log = logging.getLogger(__name__)
 def observe(ledger: Ledger, kind: str | None, manifest: dict[str, Any]) -> None:
     """An event of a GPUAllocation: kind is ADDED, MODIFIED, DELETED or None (listed)."""
     meta = manifest["metadata"]
-    if (manifest.get("spec") or {}).get("schedulerName") not in ledger.schedulers or meta[
-        "uid"
-    ] in ledger.closed:
+    if (manifest.get("spec") or {}).get("schedulerName") not in ledger.schedulers:
+        return
+    if ledger.writer.closed(meta["uid"]):
         return
     record = ledger.records.get((meta["namespace"], meta["name"]))
     if record is None:
@@ -43,10 +43,10 @@ def observe_missing(ledger: Ledger, present: set[tuple[str, str]], known: list[R
 
 
 async def _repair(ledger: Ledger, record: Record, version: str) -> None:
-    async with record.lock:
+    async with ledger.writing(record):
         if record.closing or version in record.own_versions or not record.exists:
             return  # it was a write of ours, whose answer came after the event
-        there = await ledger.writer.read(record)
+        there = await ledger.writer.read(record.path)
         if there is None:
             return  # the deletion has an event of its own
         meta = there["metadata"]
@@ -70,10 +70,10 @@ async def _repair(ledger: Ledger, record: Record, version: str) -> None:
 
 async def _rewrite(ledger: Ledger, record: Record, uid: str) -> None:
     """The object is gone while its pods live: write it anew, as it was."""
-    async with record.lock:
+    async with ledger.writing(record):
         if record.closing or record.uid != uid or not record.members:
             return
-        if await ledger.writer.read(record) is not None:
+        if await ledger.writer.read(record.path) is not None:
             return
         log.warning("record %s: deleted by hand while its pods live; written anew", record)
         record.version = record.uid = ""
@@ -85,17 +85,19 @@ async def _rewrite(ledger: Ledger, record: Record, uid: str) -> None:
 
 
 async def _remove_stranger(ledger: Ledger, manifest: dict[str, Any]) -> None:
-    """A record under one of our scheduler names that we did not write: a late POST, or a forgery. It counts nothing."""
-    try:
-        record = parse(manifest)
-    except Unparsable:
-        record = None
-    if record is not None and record.epoch > ledger.epoch:
-        return  # a newer leader's: ours will notice at its next write
+    """A record under one of our scheduler names that we did not write: a late POST, or a forgery. It counts nothing.
+
+    It may also be the first sign of a successor: so it is read anew, and the lease is looked at after that.
+    """
     meta = manifest["metadata"]
     path = f"/apis/{names.API_ALLOCATION}/namespaces/{meta['namespace']}/{names.PLURAL_ALLOCATION}/{meta['name']}"
+    there = await ledger.writer.read(path)
+    if there is None or there["metadata"]["uid"] != meta["uid"]:
+        return
+    await ledger.lease.confirm()
     if (meta["namespace"], meta["name"]) in ledger.records:
         return
     log.warning("GPUAllocation %s/%s is not in the ledger; removed", meta["namespace"], meta["name"])
-    ledger.remember_closed(meta["uid"])
-    await ledger.writer.remove(path, meta["uid"])
+    await ledger.writer.remove(
+        path, uid=meta["uid"], version=there["metadata"]["resourceVersion"], epoch=ledger.epoch
+    )

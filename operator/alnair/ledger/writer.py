@@ -1,19 +1,21 @@
 """The compare-and-swap writes of records, each carried through to a certain end.
 
 A write whose answer got lost is neither forgotten nor believed: the same write, naming the same version, is sent again
-until the apiserver says yes, or says conflict and shows what stands there. Two ways to end badly, and both are
-exceptions: `LeadershipLost` (a newer epoch stands there) and `Refused` (the object itself is not acceptable).
+until the apiserver says yes, or says conflict and shows what stands there. Deletions name the version too. Two ways to
+end badly, and both are exceptions: `LeadershipLost` (somebody else leads) and `Refused` (the object itself is not
+acceptable, and nothing of it can still be under way).
 
 Why one look at the lease suffices, and when: a new leader lists all records after it took the lease and stamps its
 epoch into each, so that our next write on any of them conflicts. Only a record that was created after that list is not
-stamped. Hence a look *after* every creation and before the commit; if the lease is still ours then, any successor
-lists later and sees the record.
+stamped. Hence a look *after* every creation, and after every take-over of an object that we did not write, before the
+commit; if the lease is still ours then, any successor lists later and sees the record.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from typing import Any
 
 from alnair.api import names
@@ -24,6 +26,8 @@ from alnair.ledger.records import Record
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+REFUSALS = 5  # a "forbidden" this often in a row is meant, and not an apiserver that is still starting
+MOST_CLOSED = 4096
 
 
 class Pauses:
@@ -32,10 +36,15 @@ class Pauses:
     def __init__(self) -> None:
         self._next = FIRST_PAUSE
 
-    async def rest(self, error: Unanswered | None = None) -> None:
-        wish = error.retry_after if error is not None else None
+    async def rest(self, error: Exception | None = None) -> None:
+        wish = error.retry_after if isinstance(error, Unanswered) else None
         await asyncio.sleep(min(wish, LONGEST_PAUSE) if wish is not None else self._next)
         self._next = min(self._next * 2, LONGEST_PAUSE)
+
+
+def not_now(refused: Refused) -> bool:
+    """An apiserver whose caches are still filling refuses everybody: that says nothing about the call."""
+    return refused.status in (401, 403)
 
 
 class RecordWriter:
@@ -44,6 +53,12 @@ class RecordWriter:
     def __init__(self, client: Client, lease: Lease) -> None:
         self._client = client
         self._lease = lease
+        self._closed: OrderedDict[str, None] = (
+            OrderedDict()
+        )  # UIDs of objects that we are deleting, or have deleted
+
+    def closed(self, uid: str) -> bool:
+        return uid in self._closed
 
     async def create(self, record: Record) -> None:
         """Make the object, empty. An object of that name is this owner's: a leftover of an earlier try, taken over."""
@@ -65,8 +80,11 @@ class RecordWriter:
         record.unlooked = True
 
     async def write(self, record: Record) -> None:
-        """Make the object's status say what the record says. Returns only when it does."""
-        pauses = Pauses()
+        """Make the object's status say what the record says. Returns only when it does.
+
+        Raises Refused only when no earlier try of this write can still land.
+        """
+        pauses, forbidden, uncertain = Pauses(), 0, False
         while True:
             self._must_lead()
             if record.unlooked:
@@ -81,13 +99,18 @@ class RecordWriter:
                 return
             except Refused as refused:
                 if refused.status == 404:
+                    record.version = ""
                     await self.create(record)
                 elif refused.status == 409:
                     if await self._landed(record):
                         return
+                elif not_now(refused) and (uncertain or forbidden < REFUSALS):
+                    forbidden += 1
+                    await pauses.rest()
                 else:
                     raise
             except Unanswered as error:
+                uncertain = True
                 log.warning("record %s: %s; trying again", record, error)
                 await pauses.rest(error)
 
@@ -103,76 +126,104 @@ class RecordWriter:
         record.seen(await self._client.patch(record.path, body))
 
     async def delete(self, record: Record) -> None:
-        """Take the object away: first the deletion, then the finalizer. A crash between the two is finished by the
-        next leader, which finds a record without pods."""
-        self._must_lead()
-        await self.remove(record.path, record.uid)
+        """Take the object away. A crash half-way is finished by the next leader, which finds the pods gone."""
+        await self.remove(record.path, uid=record.uid, version=record.version, epoch=record.epoch)
 
-    async def remove(self, path: str, uid: str) -> None:
-        await self._insist(lambda: self._client.delete(path, {"preconditions": {"uid": uid}}))
-        body = {"metadata": {"uid": uid, "finalizers": None}}
-        await self._insist(lambda: self._client.patch(path, body))
+    async def remove(self, path: str, *, uid: str, version: str, epoch: int) -> None:
+        """First the deletion, then the finalizer, each naming the version that it means."""
+        self._close(uid)
+        deleted = False
+        pauses = Pauses()
+        while True:
+            self._must_lead()
+            try:
+                if not deleted:
+                    left = await self._client.delete(
+                        path, {"preconditions": {"uid": uid, "resourceVersion": version}}
+                    )
+                    if left.get("kind") == "Status":
+                        return  # it had no finalizer
+                    deleted, version = True, left["metadata"]["resourceVersion"]
+                patch = {"metadata": {"uid": uid, "resourceVersion": version, "finalizers": None}}
+                await self._client.patch(path, patch)
+                return
+            except Refused as refused:
+                if refused.status == 404:
+                    return
+                if refused.status != 409 and not not_now(refused):
+                    raise
+            except Unanswered as error:
+                log.warning("%s: %s; trying again", path, error)
+                await pauses.rest(error)
+                continue
+            there = await self.read(path)
+            if there is None or there["metadata"]["uid"] != uid:
+                return
+            await self._must_be_ours(there, epoch)
+            version = there["metadata"]["resourceVersion"]
+            deleted = "deletionTimestamp" in there["metadata"]
+            await pauses.rest()
 
-    async def read(self, record: Record) -> dict[str, Any] | None:
+    async def read(self, path: str) -> dict[str, Any] | None:
         """What stands there now; None if nothing does."""
         pauses = Pauses()
         while True:
             try:
-                return await self._client.get(record.path)
+                return await self._client.get(path)
             except Refused as refused:
                 if refused.status == 404:
                     return None
-                raise
+                if not not_now(refused):
+                    raise
+                await pauses.rest()
             except Unanswered as error:
                 await pauses.rest(error)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
     async def _take_over(self, record: Record) -> bool:
-        there = await self.read(record)
-        if there is None or there["metadata"].get("deletionTimestamp"):
+        there = await self.read(record.path)
+        if (
+            there is None
+            or there["metadata"].get("deletionTimestamp")
+            or self.closed(there["metadata"]["uid"])
+        ):
             return False
-        self._must_be_older(record, there)
+        record.epoch = await self._must_be_ours(there, record.epoch)
         record.seen(there)
         return True
 
     async def _landed(self, record: Record) -> bool:
         """After a conflict: is what stands there our own write, whose answer got lost?"""
-        there = await self.read(record)
-        if there is None:
+        there = await self.read(record.path)
+        if there is None or self.closed(there["metadata"]["uid"]):
             record.version = ""
             await self.create(record)
             return False
+        record.epoch = await self._must_be_ours(there, record.epoch)
         if there["metadata"]["uid"] != record.uid:
             log.warning("record %s: another object of that name stands there; taking it over", record)
-        self._must_be_older(record, there)
+            record.unlooked = True
         record.seen(there)
-        return bool(says_the_same(there.get("status") or {}, record.status()))
+        return says_the_same(there.get("status") or {}, record.status())
 
     def _must_lead(self) -> None:
         if not self._lease.held:
             raise LeadershipLost("this process no longer holds the lease")
 
-    @staticmethod
-    def _must_be_older(record: Record, there: dict[str, Any]) -> None:
-        epoch = int((there.get("status") or {}).get("epoch") or 0)
-        if epoch > record.epoch:
-            raise LeadershipLost(f"record {record} carries epoch {epoch}, ours is {record.epoch}")
+    async def _must_be_ours(self, there: dict[str, Any], epoch: int) -> int:
+        """A newer epoch is a newer leader's, unless the lease still says that we lead: then somebody wrote it by
+        hand, and ours has to be higher."""
+        found = int((there.get("status") or {}).get("epoch") or 0)
+        if found <= epoch:
+            return epoch
+        await self._lease.confirm()
+        return found + 1
 
-    @staticmethod
-    async def _insist(call: Any) -> None:
-        """Until it is done; not being there any more is done too."""
-        pauses = Pauses()
-        while True:
-            try:
-                await call()
-                return
-            except Refused as refused:
-                if refused.status in (404, 409):
-                    return
-                raise
-            except Unanswered as error:
-                await pauses.rest(error)
+    def _close(self, uid: str) -> None:
+        self._closed[uid] = None
+        while len(self._closed) > MOST_CLOSED:
+            self._closed.popitem(last=False)
 
 
 def says_the_same(there: dict[str, Any], ours: dict[str, Any]) -> bool:

@@ -1,10 +1,16 @@
-"""Kept places: which replacement takes which lost member's place."""
+"""Kept places: which replacement takes which lost member's place.
+
+A place suits a replacement that asks for the very same parts of cards, and that every rule of the profile lets onto
+that node once the kept parts are given back to it: the node may have been cordoned, tainted or filled since.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from alnair.scheduling.profile import Profile
+from alnair.state.draft import Draft
 from alnair.state.holding import Holding
 from alnair.state.pods import PodShape
 
@@ -12,18 +18,35 @@ Part = tuple[str, int, int, bool]  # container, MiB, per cent, whole; a whole ca
 
 
 def match_vacancies(
-    replacements: Iterable[tuple[str, PodShape]], vacant: Mapping[str, Holding]
+    replacements: Iterable[tuple[str, PodShape]],
+    vacant: Mapping[str, Holding],
+    *,
+    profile: Profile,
+    draft: Draft,
 ) -> dict[str, str]:
-    """Replacement UID -> UID of the lost member whose place fits it exactly; one place to one pod."""
-    open_places = dict(vacant)
+    """Replacement UID -> UID of the lost member whose place it takes; one place to one pod."""
+    rows = {name: row for row, name in enumerate(draft.names) if name}
+    open_places = {uid: holding for uid, holding in vacant.items() if holding.node in rows}
     matched: dict[str, str] = {}
     for uid, shape in replacements:
         for old, holding in open_places.items():
-            if _asked(shape) == _held(holding):
+            if _asked(shape) == _held(holding) and _let_in(
+                shape, holding, rows[holding.node], profile, draft
+            ):
                 matched[uid] = old
                 del open_places[old]
                 break
     return matched
+
+
+def _let_in(shape: PodShape, holding: Holding, row: int, profile: Profile, draft: Draft) -> bool:
+    draft.give_back(row, holding.containers)
+    let_in = bool(profile.passes(shape, draft.only(row))[0])
+    if let_in:
+        draft.take(row, shape, holding.containers)
+    else:
+        draft.take(row, PodShape(requests=()), holding.containers)
+    return let_in
 
 
 def _asked(shape: PodShape) -> Counter[Part]:

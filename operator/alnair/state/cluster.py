@@ -11,7 +11,7 @@ alone, and only `release` ends a holding; the ledger calls it when the record no
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ from alnair.api.topology import NodeResourceTopology
 from alnair.state import wire
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.holding import Holding, Slice, parse_annotation
-from alnair.state.inventory import NO_CARDS, Inventory, conclude
+from alnair.state.inventory import NO_CARDS, Inventory, conclude, guard_against_renaming
 from alnair.state.nodes import Node
 from alnair.state.pods import Pod
 
@@ -52,13 +52,14 @@ class ClusterState:
     a planner that was refused at one value need not try again until it differs.
     """
 
-    def __init__(self, *, sharers: int = SHARERS_A_CARD) -> None:
+    def __init__(self, *, sharers: int = SHARERS_A_CARD, on_freed: Callable[[], None] = lambda: None) -> None:
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
         self.inventories: dict[str, Inventory] = {}
         self.topologies: dict[str, NodeResourceTopology] = {}
         self.holdings: dict[str, Holding] = {}
         self.freed = 0
+        self.on_freed = on_freed
         self._sharers = sharers
         self._charges: dict[str, Charge] = {}
         self._charged_to: defaultdict[str, set[str]] = defaultdict(set)
@@ -95,7 +96,7 @@ class ClusterState:
             self.allocatable[row, self._columns[resource]] = amount
         self._labelled.clear()
         self._renew_cards(node)
-        self.freed += 1
+        self._free()
 
     def drop_node(self, name: str) -> None:
         """The node is gone from the apiserver. Charges to it are kept: it may come back with its pods."""
@@ -202,7 +203,15 @@ class ClusterState:
                 self._charged_to[name].discard(uid)
                 if not self._charged_to[name]:
                     del self._charged_to[name]
-            self.freed += 1
+            if (
+                before.slices
+                and before.card_node in self.nodes
+                and self.inventories[before.card_node].renamed
+            ):
+                self._renew_cards(
+                    self.nodes[before.card_node]
+                )  # cards closed because of this pod may open again
+            self._free()
         if after is not None:
             self._apply(after, +1)
             for name in {after.node, after.card_node}:
@@ -248,9 +257,20 @@ class ClusterState:
     def _charges_to(self, name: str) -> Iterable[Charge]:
         return (self._charges[uid] for uid in self._charged_to.get(name, ()))
 
+    def _free(self) -> None:
+        self.freed += 1
+        self.on_freed()
+
     def _renew_cards(self, node: Node) -> None:
         """The node's cards may have changed: write its row of the card arrays anew, charges and all."""
+        held = [
+            piece
+            for charge in self._charges_to(node.name)
+            if charge.card_node == node.name
+            for piece in charge.slices
+        ]
         inventory = conclude(node, self.topologies.get(node.name))
+        inventory = guard_against_renaming(inventory, node.name, {piece.card for piece in held})
         self.inventories[node.name] = inventory
         row = self._rows[node.name]
         self._widen_cards(len(inventory.cards))
@@ -261,10 +281,8 @@ class ClusterState:
             self.card_memory[row, index] = card.memory_mib
             self.card_usable[row, index] = card.healthy
             self.card_model[row, index] = _interned(card.model, self._models, self._model_index)
-        for charge in self._charges_to(node.name):
-            if charge.card_node == node.name:
-                self._apply_slices(row, charge.slices, +1)
-        self.freed += 1
+        self._apply_slices(row, held, +1)
+        self._free()
 
     # -- rows, columns, arrays -----------------------------------------------------------------------------------
 

@@ -80,12 +80,22 @@ class Draft:
             column = self.columns.get(resource)
             if column is not None:
                 self.free[row, column] -= amount
+        self._move(row, containers, +1)
+
+    def give_back(self, row: int, containers: Sequence[ContainerShare]) -> None:
+        """Undo the slices of a `take`, or of a holding that the draft was made with."""
+        self._move(row, containers, -1)
+
+    def _move(self, row: int, containers: Sequence[ContainerShare], sign: int) -> None:
         positions = {card: index for index, card in enumerate(self.card_ids[row])}
         for container in containers:
             for piece in container.slices:
-                card = positions[piece.card]
-                self.card_free_memory[row, card] -= piece.memory_mib
-                self.card_free_compute[row, card] -= piece.compute_percent
-                self.card_free_slots[row, card] -= 1
-                self.card_users[row, card] += 1
-                self.card_exclusive[row, card] |= piece.whole
+                card = positions.get(piece.card)
+                if card is None:
+                    continue  # a card that vanished since
+                self.card_free_memory[row, card] -= sign * piece.memory_mib
+                self.card_free_compute[row, card] -= sign * piece.compute_percent
+                self.card_free_slots[row, card] -= sign
+                self.card_users[row, card] += sign
+                if piece.whole:  # shared with nobody, so nobody else has set it
+                    self.card_exclusive[row, card] = sign > 0

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -50,6 +50,7 @@ class Inventory:
     cards: tuple[Card, ...] = ()
     source: str = ""
     problems: tuple[str, ...] = ()
+    renamed: bool = False  # closed, see guard_against_renaming
 
 
 NO_CARDS = Inventory()
@@ -72,6 +73,25 @@ def conclude(node: Node, topology: NodeResourceTopology | None) -> Inventory:
         if cards:
             return Inventory(tuple(cards), source, tuple(problems))
     return Inventory(problems=tuple(problems)) if problems else NO_CARDS
+
+
+def guard_against_renaming(inventory: Inventory, node: str, held: Set[str]) -> Inventory:
+    """Close the node's cards while pods hold some of them under names of another source.
+
+    When the source that told UUIDs falls silent, the next one calls the same cards NODE/INDEX. Read naively, all that
+    is held would vanish from the books and the full cards be given out again.
+    """
+    numbered = bool(inventory.cards) and inventory.cards[0].id.startswith(f"{node}/")
+    unknown = held - {card.id for card in inventory.cards}
+    renamed = sorted(card for card in unknown if card.startswith(f"{node}/") != numbered)
+    if not renamed or not inventory.cards:
+        return inventory
+    problem = (
+        f"the cards are now told by {inventory.source} under other names, but pods still hold "
+        f"{', '.join(renamed[:3])}; nothing new is placed on them until those pods end or the names come back"
+    )
+    closed = tuple(replace(card, healthy=False) for card in inventory.cards)
+    return Inventory(closed, inventory.source, (*inventory.problems, problem), renamed=True)
 
 
 def _check(cards: list[Card]) -> None:

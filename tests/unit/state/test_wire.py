@@ -23,7 +23,7 @@ POD: dict[str, Any] = {
         "deletionTimestamp": "2026-01-01T00:01:00Z",
         "deletionGracePeriodSeconds": 30,
         "labels": {"app": "db"},
-        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s", "controller": True}],
+        "ownerReferences": [{"kind": "StatefulSet", "name": "db", "uid": "s", "controller": True}],
         "managedFields": [{"manager": "kubelet", "fieldsV1": {"f:status": {}}}],
     },
     "spec": {

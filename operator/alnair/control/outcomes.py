@@ -1,0 +1,114 @@
+"""What the ledger tells, and what happens because time passes.
+
+The ledger calls these while it holds a record's lock: each only notes what is so now, marks the gang for a report and
+wakes the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from alnair.control.gangs import Gang, Roster
+from alnair.control.loop import Loop
+from alnair.control.metrics import Metrics
+from alnair.control.reports import Reports
+from alnair.kube.clock import Clock
+from alnair.ledger.ledger import Ledger
+from alnair.ledger.records import COMMITTED, Member, Record
+
+log = logging.getLogger(__name__)
+
+TICK_SECONDS = 1.0
+KEEP_SECONDS = 60.0  # how long lost members' places are kept where the group names no timeout
+
+
+class Outcomes:
+    """The ledger's listener."""
+
+    def __init__(
+        self, *, roster: Roster, loop: Loop, reports: Reports, metrics: Metrics, clock: Clock
+    ) -> None:
+        self._roster = roster
+        self._loop = loop
+        self._reports = reports
+        self._metrics = metrics
+        self._clock = clock
+
+    def member_bound(self, record: Record, member: Member) -> None:
+        self._loop.now_bound(member.uid, member.holding)
+
+    def binding_refused(self, record: Record, member: Member) -> None:
+        if (gang := self._gang_of(record)) is not None:
+            self._loop.retry_later(
+                gang, f"the apiserver refuses the Binding of pod {member.name}", reason="BindingRefused"
+            )
+
+    def record_settled(self, record: Record) -> None:
+        if (gang := self._gang_of(record)) is not None:
+            gang.short_since, gang.timed_out = None, False
+            if gang.ready_since is not None:
+                gang.observe_bind_time(self._clock.now(), self._metrics.bind_seconds.observe)
+                self._reports.gang_scheduled(gang, record)
+            self._reports.gang_changed(gang)
+
+    def record_shrunk(self, record: Record) -> None:
+        if (gang := self._gang_of(record)) is not None:
+            self._reports.gang_changed(gang)
+
+    def record_short(self, record: Record) -> None:
+        if (gang := self._gang_of(record)) is not None:
+            gang.short_since = record.short_since
+            self._reports.gang_changed(gang)
+
+    def record_rolled_back(self, record: Record, why: str) -> None:
+        if (gang := self._gang_of(record)) is not None:
+            gang.short_since = None
+            self._reports.gang_rolled_back(gang, why)
+
+    def record_closed(self, record: Record) -> None:
+        if (gang := self._gang_of(record)) is not None:
+            gang.short_since = None
+            gang.changed += 1
+            self._reports.gang_changed(gang)
+
+    def record_free(self, record: Record) -> None:
+        """Nobody writes the record any more: a plan for its gang may go ahead."""
+        self._loop.wake()
+
+    def _gang_of(self, record: Record) -> Gang | None:
+        owner = record.owner
+        name = owner.uid if owner.kind == "Pod" else owner.name
+        return self._roster.gangs.get((owner.namespace, owner.kind, name))
+
+    # -- time ----------------------------------------------------------------------------------------------------
+
+    async def keep_time(self, ledger: Ledger) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            now = self._clock.now()
+            for record in list(ledger.records.values()):
+                self._check_kept_places(ledger, record, now)
+            for gang in list(self._roster.gangs.values()):
+                self._check_waiting(gang, now)
+
+    def _check_kept_places(self, ledger: Ledger, record: Record, now: float) -> None:
+        """Replacements did not come in time."""
+        if record.short_since is None or record.phase != COMMITTED or record.lock.locked():
+            return
+        gang = self._gang_of(record)
+        limit = gang.group.timeout_seconds if gang is not None and gang.group is not None else 0
+        if now - record.short_since > (limit or KEEP_SECONDS):
+            why = f"members were lost while binding and not replaced within {limit or KEEP_SECONDS:g} s"
+            ledger.spawn(ledger.roll_back(record, why), f"roll back {record}")
+
+    def _check_waiting(self, gang: Gang, now: float) -> None:
+        if gang.retry_after and now >= gang.retry_after:
+            gang.retry_after, gang.refused_at = 0.0, None
+            self._loop.wake()
+        limit = gang.group.timeout_seconds if gang.group is not None else 0
+        if not limit or gang.timed_out or gang.busy or gang.ready_since is None:
+            return
+        if now - gang.ready_since > limit and any(pod.waiting for pod in gang.pods.values()):
+            gang.timed_out = True
+            self._reports.gang_timed_out(gang, limit)

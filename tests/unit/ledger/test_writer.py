@@ -1,0 +1,228 @@
+"""Writes of records: each is carried to a certain end, and a newer leader's word is never overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from alnair.api import names
+from alnair.kube import Client, Refused
+from alnair.ledger import writer
+from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
+from alnair.ledger.records import COMMITTED, Member, Owner, Record
+from alnair.ledger.writer import RecordWriter, says_the_same
+from unit.apiserver import Store
+from unit.builders import HandClock, holds, part
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/alnair/leases/alnair"
+
+
+def a_record(epoch: int = 1) -> Record:
+    record = Record(Owner("PodGroup", "team", "g", "u"), "alnair", min_member=1, epoch=epoch, phase=COMMITTED)
+    record.members["uid-p"] = Member("uid-p", "p", holds("n1", part("n1", 0, 6144)))
+    return record
+
+
+NAME = a_record().key[1]
+CREATE, COMMIT = "POST team/gpuallocations", f"PATCH {NAME}/status"
+DELETE, READ, FINISH = (
+    f"DELETE gpuallocations/{NAME}",
+    f"GET gpuallocations/{NAME}",
+    f"PATCH gpuallocations/{NAME}",
+)
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(writer, "LONGEST_PAUSE", 0.01)
+
+
+@asynccontextmanager
+async def writing() -> AsyncIterator[tuple[Store, RecordWriter, Lease]]:
+    async with Store() as server, Client(server.connection()) as client:
+        lease = Lease(client, LeaseSettings("alnair", "alnair", "me"), HandClock())
+        await lease.acquire()
+        server.calls.clear()
+        yield server, RecordWriter(client, lease), lease
+
+
+def says(server: Store, record: Record) -> bool:
+    return says_the_same(server.objects[record.path].get("status") or {}, record.status())
+
+
+def ledger_calls(server: Store) -> list[str]:
+    return [name for name in server.names() if "leases" not in name]
+
+
+async def test_a_commit_is_a_creation_a_look_at_the_lease_and_a_write() -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        await write.create(record)
+        assert "status" not in server.objects[record.path], "creation decides nothing"
+        await write.write(record)
+        assert server.names() == [CREATE, "GET leases/alnair", COMMIT]
+        assert says(server, record)
+
+
+async def test_a_later_write_needs_no_look() -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        await write.create(record)
+        await write.write(record)
+        server.calls.clear()
+        record.phase = "Bound"
+        await write.write(record)
+        assert server.names() == [COMMIT]
+
+
+@pytest.mark.parametrize("call", [CREATE, COMMIT])
+async def test_a_write_whose_answer_got_lost_is_neither_forgotten_nor_made_twice(call: str) -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        server.loses_the_answer_of(call)
+        await write.create(record)
+        await write.write(record)
+        assert says(server, record)
+        assert record.version == server.objects[record.path]["metadata"]["resourceVersion"]
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+@pytest.mark.parametrize("call", [CREATE, COMMIT])
+async def test_a_write_that_is_put_off_is_made_later(call: str, status: int) -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        server.refuses(call, status, times=2)
+        await write.create(record)
+        await write.write(record)
+        assert says(server, record)
+
+
+async def test_an_edit_in_between_is_overwritten() -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        await write.create(record)
+        server.first(
+            COMMIT, lambda: server.put(record.path, {**server.objects[record.path], "status": {"epoch": 1}})
+        )
+        await write.write(record)
+        assert says(server, record)
+
+
+async def test_an_object_that_vanished_is_made_anew_and_looked_at_again() -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        await write.create(record)
+        await write.write(record)
+        del server.objects[record.path]
+        server.calls.clear()
+        await write.write(record)
+        assert says(server, record)
+        assert server.names() == [COMMIT, CREATE, "GET leases/alnair", COMMIT]
+
+
+async def test_a_leftover_of_an_earlier_try_is_taken_over() -> None:
+    async with writing() as (server, write, _):
+        record = a_record(epoch=2)
+        server.put(record.path, {**record.manifest(), "status": {"epoch": 1, "phase": "Pending"}})
+        await write.create(record)
+        await write.write(record)
+        assert says(server, record)
+
+
+async def test_a_newer_leaders_record_is_left_alone() -> None:
+    async with writing() as (server, write, lease):
+        record = a_record(epoch=1)
+        await write.create(record)
+        await write.write(record)
+        server.put(record.path, {**server.objects[record.path], "status": {"epoch": 2, "phase": "Bound"}})
+        server.put(LEASE, {"spec": {"holderIdentity": "rival", "leaseTransitions": 2}})
+        with pytest.raises(LeadershipLost):
+            await write.write(record)
+        assert server.objects[record.path]["status"] == {"epoch": 2, "phase": "Bound"}
+        assert not lease.held
+
+
+async def test_who_lost_the_lease_after_the_creation_commits_nothing() -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        await write.create(record)
+        server.put(LEASE, {"spec": {"holderIdentity": "rival", "leaseTransitions": 2}})
+        with pytest.raises(LeadershipLost):
+            await write.write(record)
+        assert COMMIT not in server.names()
+
+
+async def test_who_does_not_lead_writes_nothing() -> None:
+    async with writing() as (server, write, lease):
+        lease.held = False
+        for work in (write.create(a_record()), write.write(a_record()), write.delete(a_record())):
+            with pytest.raises(LeadershipLost):
+                await work
+        assert server.calls == []
+
+
+async def test_an_object_that_is_not_acceptable_is_refused() -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        server.refuses(CREATE, 422, "Invalid")
+        with pytest.raises(Refused, match="422 Invalid"):
+            await write.create(record)
+        assert not record.exists
+
+
+async def test_a_record_goes_by_deletion_and_then_its_finalizer() -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        await write.create(record)
+        await write.write(record)
+        server.calls.clear()
+        await write.delete(record)
+        assert record.path not in server.objects
+        assert server.names() == [DELETE, FINISH]
+        assert write.closed(record.uid)
+
+
+@pytest.mark.parametrize("call", [DELETE, FINISH])
+async def test_a_deletion_whose_answer_got_lost_is_carried_through(call: str) -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        await write.create(record)
+        await write.write(record)
+        server.loses_the_answer_of(call)
+        await write.delete(record)
+        assert record.path not in server.objects
+
+
+async def test_a_namesake_made_since_is_not_deleted() -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        await write.create(record)
+        del server.objects[record.path]
+        server.put(record.path, {"metadata": {"uid": "another"}})
+        await write.delete(record)
+        assert record.path in server.objects
+
+
+async def test_a_successor_of_a_record_on_its_way_out_waits_for_it() -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        gone = {**record.manifest()["metadata"], "deletionTimestamp": "now"}
+        server.put(record.path, {**record.manifest(), "metadata": gone})
+        server.first(READ, lambda: None)
+        server.first(READ, lambda: server.objects.pop(record.path))
+        await write.create(record)
+        assert "deletionTimestamp" not in server.objects[record.path]["metadata"]
+        assert ledger_calls(server).count(CREATE) >= 2
+
+
+async def test_labels_and_finalizer_are_put_back() -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        await write.create(record)
+        server.objects[record.path]["metadata"].update(labels={}, finalizers=[])
+        await write.restore_metadata(record)
+        meta = server.objects[record.path]["metadata"]
+        assert (meta["labels"], meta["finalizers"]) == (record.labels(), [names.FINALIZER])

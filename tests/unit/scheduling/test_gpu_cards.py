@@ -1,0 +1,295 @@
+"""GPUCards: a slice fits on one card, a whole card is idle, n cards are n different ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from alnair.api import names
+from alnair.api.gpurequest import CardDemand
+from alnair.scheduling.plugins.gpu_cards import GPUCards, describe
+from harness.builders import NodeBuilder, PodBuilder, node, pod
+from unit.builders import GIB, Cluster, all_of, gpu, holds, part
+
+A = node("a")
+RULE = GPUCards()
+SMALL, LARGE = 16384, 40960
+
+
+def passes(cluster: Cluster, asking: PodBuilder) -> bool:
+    return bool(RULE.passes(cluster.shape(asking), cluster.state.draft())[cluster.row("a")])
+
+
+def reasons(cluster: Cluster, asking: PodBuilder) -> list[tuple[str, int]]:
+    draft, shape = cluster.state.draft(), cluster.shape(asking)
+    return list(RULE.reasons(shape, draft, np.flatnonzero(draft.exists & ~RULE.passes(shape, draft))))
+
+
+NO_COMPUTE = (
+    "no card with 30 GiB free and 50 % compute free, "
+    "the largest free slice is 16 GiB with 100 % compute on node a"
+)
+HAMI = {names.NVIDIA_GPUMEM: "4096"}
+
+
+@pytest.mark.parametrize(
+    ("there", "asking", "fits"),
+    [
+        pytest.param(A, pod("p"), True, id="no GPU asked, none needed"),
+        pytest.param(A, pod("p").asking(gpu=1), False, id="no cards"),
+        pytest.param(A.with_cards(2), pod("p").asking(gpu=2), True, id="two whole cards of two"),
+        pytest.param(A.with_cards(2), pod("p").asking(gpu=3), False, id="three of two"),
+        pytest.param(
+            A.with_cards(1, memory_mib=SMALL),
+            pod("p").slice(memory_gib=16),
+            True,
+            id="all of a card's memory",
+        ),
+        pytest.param(
+            A.with_cards(1, memory_mib=SMALL), pod("p").slice(memory_gib=17), False, id="more than a card has"
+        ),
+        pytest.param(
+            A.with_cards(4, memory_mib=SMALL), pod("p").slice(memory_gib=17), False, id="cards do not add up"
+        ),
+        pytest.param(
+            A.with_cards(2),
+            pod("p").slice_by_annotation("4Gi", count=2),
+            True,
+            id="a slice on each of two cards",
+        ),
+        pytest.param(
+            A.with_cards(2),
+            pod("p").slice_by_annotation("4Gi", count=3),
+            False,
+            id="three distinct cards of two",
+        ),
+        pytest.param(
+            A.with_cards(2), pod("p").asking(gpu=2, resources=HAMI), True, id="HAMi: slices on two cards"
+        ),
+        pytest.param(
+            A.with_cards(1), pod("p").asking(gpu=2, resources=HAMI), False, id="HAMi: two cards of one"
+        ),
+        pytest.param(
+            A.with_cards(1, model="A10"),
+            pod("p").asking(gpu=1).of_model("A10"),
+            True,
+            id="the model asked for",
+        ),
+        pytest.param(
+            A.with_cards(1, model="A10"), pod("p").asking(gpu=1).of_model("T4"), False, id="another model"
+        ),
+        pytest.param(
+            A.with_cards(1, model="A10"), pod("p").asking(gpu=1).of_model("T4", "A10"), True, id="one of two"
+        ),
+        pytest.param(
+            A.with_cards(1, model="A10"), pod("p").asking(gpu=1).of_model("a10"), False, id="spelt otherwise"
+        ),
+        pytest.param(
+            A.with_cards(1, model="T4", memory_mib=SMALL).with_cards(1, model="A100", memory_mib=LARGE),
+            pod("p").slice(memory_gib=20).of_model("T4"),
+            False,
+            id="the allowed card is too small, the large one not allowed",
+        ),
+        pytest.param(
+            A.with_cards(1, model="T4", memory_mib=SMALL).with_cards(1, model="A100", memory_mib=LARGE),
+            pod("p").slice(memory_gib=20),
+            True,
+            id="the larger of two different cards",
+        ),
+    ],
+)
+def test_cards_of_alnairs_own_nodes(there: NodeBuilder, asking: PodBuilder, fits: bool) -> None:
+    assert passes(Cluster(there), asking) is fits
+
+
+@pytest.mark.parametrize(
+    ("taken", "asking", "fits"),
+    [
+        pytest.param(
+            [part("a", 0, 20 * GIB)], pod("p").slice(memory_gib=4), True, id="the rest of the memory"
+        ),
+        pytest.param([part("a", 0, 20 * GIB)], pod("p").slice(memory_gib=5), False, id="more than the rest"),
+        pytest.param(
+            [part("a", 0, 1, 60)],
+            pod("p").slice(memory_gib=1, compute=40),
+            True,
+            id="the rest of the compute",
+        ),
+        pytest.param(
+            [part("a", 0, 1, 60)],
+            pod("p").slice(memory_gib=1, compute=41),
+            False,
+            id="more compute than is left",
+        ),
+        pytest.param(
+            [part("a", 0, 1, 100)], pod("p").slice(memory_gib=1), True, id="no compute asked, none needed"
+        ),
+        pytest.param(
+            [part("a", 0, 1)], pod("p").asking(gpu=1), False, id="a shared card is not whole any more"
+        ),
+        pytest.param(
+            [all_of("a", 0, 24576)], pod("p").slice(memory_gib=1), False, id="a whole card is not shared"
+        ),
+        pytest.param([all_of("a", 0, 1024)], pod("p").slice(memory_gib=1), False, id="even if it grew"),
+        pytest.param([all_of("a", 0, 24576)], pod("p").asking(gpu=1), False, id="nor given twice"),
+        pytest.param(
+            [part("a", 0, 1)] * 3, pod("p").slice(memory_gib=1), True, id="the last of four sharers"
+        ),
+        pytest.param([part("a", 0, 1)] * 4, pod("p").slice(memory_gib=1), False, id="one sharer too many"),
+    ],
+)
+def test_a_card_that_is_in_use(taken: list[Any], asking: PodBuilder, fits: bool) -> None:
+    cluster = Cluster(A.with_cards(1, memory_mib=24576), sharers=4)
+    for number, piece in enumerate(taken):
+        cluster.state.hold(f"u{number}", holds("a", piece))
+    assert passes(cluster, asking) is fits
+
+
+PLUGIN = A.with_cards(4, model="V100", memory_mib=32768).owned_by("device-plugin")
+
+
+@pytest.mark.parametrize(
+    ("asking", "fits"),
+    [
+        pytest.param(pod("p").asking(gpu=4), True, id="as many as it advertises"),
+        pytest.param(pod("p").asking(gpu=5), False, id="more than it advertises"),
+        pytest.param(pod("p").slice(memory_gib=1), False, id="it gives no slices"),
+        pytest.param(pod("p").asking(gpu=1, resources=HAMI), False, id="nor HAMi's"),
+        pytest.param(pod("p").asking(gpu=1).of_model("V100"), True, id="all its cards are of the model"),
+        pytest.param(pod("p").asking(gpu=1).of_model("T4"), False, id="none is of the model"),
+    ],
+)
+def test_a_device_plugins_node_is_counted(asking: PodBuilder, fits: bool) -> None:
+    assert passes(Cluster(PLUGIN), asking) is fits
+
+
+def test_a_device_plugins_cards_are_counted_down_by_whoever_takes_them() -> None:
+    cluster = Cluster(PLUGIN)
+    cluster.running(pod("other").asking(gpu=3), on="a")
+    assert passes(cluster, pod("p").asking(gpu=1))
+    assert reasons(cluster, pod("p").asking(gpu=2)) == [
+        ("too few free whole GPUs (2 needed on one node, a has 1)", 1)
+    ]
+
+
+def test_where_a_device_plugin_may_give_any_of_several_models_none_is_promised() -> None:
+    mixed = A.with_cards(1, model="T4").with_cards(1, model="A10").holding(**{names.NVIDIA_GPU: "2"})
+    cluster = Cluster(mixed.labelled({names.GPU_OWNER: "device-plugin"}))
+    assert passes(cluster, pod("p").asking(gpu=1))
+    assert reasons(cluster, pod("p").asking(gpu=1).of_model("T4")) == [
+        ("GPUs of several models owned by a device plugin, which may give any", 1)
+    ]
+
+
+def test_where_alnair_owns_cards_that_are_advertised_too_the_kubelets_count_holds_as_well() -> None:
+    both = A.with_cards(2).holding(**{names.NVIDIA_GPU: "2"})
+    cluster = Cluster(both)
+    cluster.running(pod("other").asking(gpu=2), on="a")
+    assert not passes(cluster, pod("p").asking(gpu=1))
+    assert reasons(cluster, pod("p").asking(gpu=1, resources=HAMI)) == [
+        (f"too few {names.NVIDIA_GPU} left (1 needed)", 1)
+    ]
+    assert passes(cluster, pod("p").slice(memory_gib=4)), (
+        "a slice that asks for no nvidia.com/gpu is not counted"
+    )
+
+
+def test_an_unhealthy_card_is_not_given() -> None:
+    cluster = Cluster(A.with_cards(1, model="A").with_cards(1, model="B"))
+    sick = cluster.state.topologies["a"].model_copy(deep=True)
+    assert sick.zones[-1].attributes is not None
+    sick.zones[-1].attributes.append(
+        sick.zones[-1].attributes[0].model_copy(update={"name": "health", "value": "no"})
+    )
+    cluster.state.put_topology("a", sick)
+    assert passes(cluster, pod("p").asking(gpu=1))
+    assert not passes(cluster, pod("p").asking(gpu=2))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "asking", "expected"),
+    [
+        pytest.param([A, node("b")], pod("p").asking(gpu=1), [("no GPUs", 2)], id="no cards anywhere"),
+        pytest.param(
+            [A.with_cards(1, model="A10"), node("b").with_cards(1, model="L4")],
+            pod("p").asking(gpu=1).of_model("T4", "V100"),
+            [("no GPU of model T4 or V100", 2)],
+            id="no card of the model",
+        ),
+        pytest.param(
+            [PLUGIN],
+            pod("p").slice(memory_gib=1),
+            [("GPUs owned by a device plugin, which gives no slices", 1)],
+            id="a slice on a device plugin's node",
+        ),
+        pytest.param(
+            [A.with_cards(1, memory_mib=SMALL), node("b").with_cards(2, memory_mib=24576)],
+            pod("p").slice(memory_gib=30),
+            [("no card with 30 GiB free, the largest free slice is 24 GiB on node b", 2)],
+            id="the largest slice and its node are named",
+        ),
+        pytest.param(
+            [A.with_cards(1, memory_mib=SMALL)],
+            pod("p").slice(memory_gib=30, compute=50),
+            [(NO_COMPUTE, 1)],
+            id="with compute",
+        ),
+        pytest.param(
+            [A.with_cards(2, memory_mib=SMALL)],
+            pod("p").slice_by_annotation("4Gi", count=3),
+            [("fewer than 3 cards with 4 GiB free, the largest free slice is 16 GiB on node a", 1)],
+            id="too few cards for a slice on each",
+        ),
+        pytest.param(
+            [A.with_cards(2), node("b").with_cards(3)],
+            pod("p").asking(gpu=4),
+            [("too few free whole GPUs (4 needed on one node, b has 3)", 2)],
+            id="whole cards: the node with most is named",
+        ),
+        pytest.param(
+            [A.with_cards(1)],
+            pod("p").asking(gpu=1).with_container("second").asking(gpu=1),
+            [("too few free whole GPUs (2 needed on one node, a has 1)", 1)],
+            id="whole cards of two containers add up",
+        ),
+        pytest.param(
+            [A.with_cards(1)],
+            pod("p").slice(memory_gib=1).with_container("second").asking(gpu=2),
+            [("too few free whole GPUs (2 needed on one node, a has 1)", 1)],
+            id="a slice that would fit beside whole cards that do not",
+        ),
+    ],
+)
+def test_the_reason_names_numbers_and_the_node(
+    nodes: list[NodeBuilder], asking: PodBuilder, expected: list[tuple[str, int]]
+) -> None:
+    assert reasons(Cluster(*nodes), asking) == expected
+
+
+def test_cards_that_are_all_taken_are_said_to_be() -> None:
+    cluster = Cluster(A.with_cards(1, memory_mib=SMALL))
+    cluster.state.hold("u", holds("a", all_of("a", 0, SMALL)))
+    assert reasons(cluster, pod("p").slice(memory_gib=1)) == [
+        ("no card with 1 GiB free, all cards are taken", 1)
+    ]
+    assert reasons(cluster, pod("p").asking(gpu=1)) == [("too few free whole GPUs (1 needed on one node)", 1)]
+
+
+@pytest.mark.parametrize(
+    ("demands", "text"),
+    [
+        ([CardDemand("c", 1, 0, 0, whole=True)], "1 whole GPU"),
+        ([CardDemand("c", 8, 0, 0, whole=True)], "8 whole GPUs"),
+        ([CardDemand("c", 1, 6144, 0, whole=False)], "6 GiB on one card"),
+        ([CardDemand("c", 1, 6144, 50, whole=False)], "6 GiB and 50 % compute on one card"),
+        ([CardDemand("c", 2, 700, 0, whole=False)], "700 MiB on each of 2 cards"),
+        (
+            [CardDemand("c", 1, 0, 0, whole=True), CardDemand("d", 1, 1536, 0, whole=False)],
+            "1 whole GPU plus 1.5 GiB on one card",
+        ),
+    ],
+)
+def test_a_request_in_words(demands: list[CardDemand], text: str) -> None:
+    assert describe(gpu(*demands)) == text

@@ -1,0 +1,334 @@
+"""Cluster in, placement out: a gang is placed whole or not at all, and a no is told in sentences."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from alnair.api import config, names
+from alnair.scheduling import search
+from alnair.scheduling.profile import UnknownRule, build
+from alnair.scheduling.search import Plan, Refusal
+from alnair.state.holding import ContainerShare
+from harness.builders import node, nodes, pod
+from unit.builders import GIB, PACK, SPREAD, Cluster, all_of, given, holds, part, times, where
+
+WORKER = pod("w").asking(gpu=1)
+SLICER = pod("s").slice(memory_gib=6)
+
+
+# -- whole or not at all -----------------------------------------------------------------------------------------
+
+
+def test_a_gang_that_fits_is_placed_whole() -> None:
+    cluster = Cluster(node("a").with_cards(2), node("b").with_cards(2))
+    plan = cluster.place(*times(WORKER, 4))
+    assert Counter(where(plan).values()) == {"a": 2, "b": 2}
+    assert sorted(card for cards in given(plan).values() for card in cards) == ["a#0", "a#1", "b#0", "b#1"]
+
+
+def test_a_gang_that_does_not_fit_is_refused_and_leaves_no_trace() -> None:
+    cluster = Cluster(node("a").with_cards(2), node("b").with_cards(1))
+    assert "3 of 4 members fit" in cluster.refuses(*times(WORKER, 4))
+    assert cluster.cards("a") + cluster.cards("b") == [(0, 0)] * 3
+
+
+def test_members_beyond_the_least_are_placed_as_far_as_they_fit() -> None:
+    cluster = Cluster(node("a").with_cards(3))
+    plan = cluster.place(*times(WORKER, 5), needed=2)
+    assert list(where(plan)) == ["w-0", "w-1", "w-2"]
+
+
+def test_joining_a_running_gang_needs_at_least_one_place() -> None:
+    cluster = Cluster(node("a").with_cards(1))
+    assert isinstance(cluster.try_([WORKER], needed=0, present=4), Plan)
+    cluster.place(WORKER)
+    assert isinstance(cluster.try_([WORKER], needed=0, present=4), Refusal)
+
+
+def test_there_are_no_nodes() -> None:
+    assert Cluster().refuses(WORKER) == "The pod needs 1 whole GPU, but there are no nodes."
+
+
+def test_members_see_what_earlier_members_took() -> None:
+    cluster = Cluster(node("a").holding(cpu="4"), node("b").holding(cpu="2"))
+    plan = cluster.place(*times(pod("p").asking(cpu="2"), 3))
+    assert Counter(where(plan).values()) == {"a": 2, "b": 1}
+    assert "too little cpu (2 needed, at most 0 free)" in cluster.refuses(pod("late").asking(cpu="2"))
+
+
+# -- gangs of different members ----------------------------------------------------------------------------------
+
+
+def test_the_hardest_members_choose_first_whatever_their_order() -> None:
+    master = pod("master").asking(cpu="1")
+    whole = pod("whole").asking(gpu=2)
+    part_of = pod("part").slice(memory_gib=20)
+    for order in ((master, whole, part_of), (part_of, master, whole), (whole, part_of, master)):
+        cluster = Cluster(node("two").with_cards(2), node("one").with_cards(1))
+        plan = cluster.place(*order)
+        assert where(plan)["whole"] == "two"
+        assert given(plan)["part"] == ["one#0"]
+
+
+def test_a_heterogeneous_gang_is_refused_whole_when_one_kind_does_not_fit() -> None:
+    cluster = Cluster(node("a").with_cards(1))
+    message = cluster.refuses(pod("master").asking(cpu="1"), *times(WORKER, 2))
+    assert message.startswith("2 of 3 members fit. 1 more needs 1 whole GPU, but of 1 node: ")
+    assert cluster.cards("a") == [(0, 0)]
+
+
+def test_shapes_are_classes_of_equal_members() -> None:
+    cluster = Cluster()
+    pods = [*times(WORKER, 2), pod("m").asking(cpu="1"), pod("big").asking(gpu=4)]
+    members = [search.Member(str(index), str(index), cluster.shape(each)) for index, each in enumerate(pods)]
+    classes = [[member.uid for member in group] for _, group in search.by_shape(members)]
+    assert classes == [["3"], ["0", "1"], ["2"]]
+
+
+# -- cards -------------------------------------------------------------------------------------------------------
+
+
+def test_slices_share_a_card_and_a_whole_card_is_shared_with_nobody() -> None:
+    cluster = Cluster(node("a").with_cards(2, memory_mib=24576))
+    assert given(cluster.place(*times(SLICER, 4))) == {f"s-{n}": ["a#0"] for n in range(4)}
+    assert given(cluster.place(WORKER)) == {"w": ["a#1"]}
+    message = cluster.refuses(pod("one-more").slice(memory_gib=1))
+    assert message == (
+        "The pod needs 1 GiB on one card, but of 1 node: 1 no card with 1 GiB free, all cards are taken."
+    )
+
+
+def test_a_slice_on_n_cards_takes_n_different_ones() -> None:
+    cluster = Cluster(node("a").with_cards(4))
+    plan = cluster.place(pod("p").slice_by_annotation("10Gi", count=3))
+    assert given(plan) == {"p": ["a#0", "a#1", "a#2"]}
+    assert [used for used, _ in cluster.cards("a")] == [10240, 10240, 10240, 0]
+
+
+def test_sharers_of_a_card_are_limited() -> None:
+    cluster = Cluster(node("a").with_cards(1), sharers=3)
+    cluster.place(*times(pod("p").slice(memory_gib=1), 3))
+    assert "all cards are taken" in cluster.refuses(pod("late").slice(memory_gib=1))
+
+
+def test_compute_is_never_given_twice() -> None:
+    cluster = Cluster(node("a").with_cards(1))
+    cluster.place(*times(pod("p").slice(memory_gib=1, compute=40), 2))
+    assert cluster.refuses(pod("late").slice(memory_gib=1, compute=40)) == (
+        "The pod needs 1 GiB and 40 % compute on one card, but of 1 node: 1 no card with 1 GiB free and 40 % compute "
+        "free, the largest free slice is 22 GiB with 20 % compute on node a."
+    )
+    cluster.place(pod("modest").slice(memory_gib=1, compute=20))
+
+
+def test_containers_of_one_pod_get_what_each_asks_for() -> None:
+    cluster = Cluster(node("a").with_cards(3, memory_mib=24576))
+    asking = pod("p").slice(memory_gib=20).with_container("second").asking(gpu=1).with_container("third")
+    (_, holding) = cluster.place(asking.slice(memory_gib=6)).placements[0]
+    by_name = {share.name: share for share in holding.containers}
+    assert [share.name for share in holding.containers] == ["main", "second", "third"]
+    assert by_name["second"].slices[0].whole
+    assert len(holding.cards) == 3, "20 and 6 GiB do not fit on one card, and nothing beside a whole one"
+
+
+def test_containers_that_fit_apart_but_not_together_are_refused_in_words() -> None:
+    cluster = Cluster(node("a").with_cards(1, memory_mib=24576))
+    asking = pod("p").slice(memory_gib=20).with_container("second").slice(memory_gib=6)
+    assert cluster.refuses(asking).endswith(
+        "of 1 node: 1 the cards do not fit all containers of the pod together."
+    )
+
+
+def test_whole_cards_of_two_containers_are_different_cards() -> None:
+    cluster = Cluster(node("a").with_cards(2))
+    plan = cluster.place(pod("p").asking(gpu=1).with_container("second").asking(gpu=1))
+    assert sorted(given(plan)["p"]) == ["a#0", "a#1"]
+
+
+def test_a_device_plugins_node_is_counted_and_the_kubelet_picks() -> None:
+    cluster = Cluster(node("a").with_cards(4).owned_by("device-plugin"))
+    plan = cluster.place(*times(pod("p").asking(gpu=2), 2))
+    assert [holding.containers for _, holding in plan.placements] == [
+        (ContainerShare("main", counted=2),)
+    ] * 2
+    assert "too few free whole GPUs (1 needed on one node)" in cluster.refuses(WORKER)
+
+
+def test_only_allowed_models_are_given() -> None:
+    mixed = (
+        node("a").with_cards(1, model="T4", memory_mib=16384).with_cards(1, model="A100", memory_mib=40960)
+    )
+    cluster = Cluster(mixed)
+    assert given(cluster.place(pod("p").slice(memory_gib=1).of_model("A100"))) == {"p": ["a#1"]}
+    assert given(cluster.place(pod("q").asking(gpu=1).of_model("L4", "T4"))) == {"q": ["a#0"]}
+    assert "no GPU of model V100" in cluster.refuses(pod("r").asking(gpu=1).of_model("V100"))
+
+
+def test_a_vanished_card_is_not_given() -> None:
+    cluster = Cluster(node("a").with_cards(2))
+    cluster.add(node("a").with_cards(1))
+    assert given(cluster.place(WORKER)) == {"w": ["a#0"]}
+
+
+# -- profiles ----------------------------------------------------------------------------------------------------
+
+
+def test_cost_saving_fills_one_card_where_high_performance_takes_one_each() -> None:
+    four = times(pod("p").slice(memory_gib=4), 4)
+    two_nodes = [node("a").with_cards(2), node("b").with_cards(2)]
+    packed = given(Cluster(*two_nodes).place(*four, profile=PACK))
+    spread = given(Cluster(*two_nodes).place(*four, profile=SPREAD))
+    assert {card for cards in packed.values() for card in cards} == {"a#0"}
+    assert {card for cards in spread.values() for card in cards} == {"a#0", "a#1", "b#0", "b#1"}
+
+
+def test_whole_cards_are_packed_onto_one_node_or_spread_over_all() -> None:
+    four = times(WORKER, 4)
+    cluster = nodes("n", 4, node("n").with_cards(4))
+    assert Counter(where(Cluster(*cluster).place(*four, profile=PACK)).values()) == {"n-1": 4}
+    assert len(set(where(Cluster(*cluster).place(*four, profile=SPREAD)).values())) == 4
+
+
+def test_packing_keeps_a_whole_node_free_for_the_next_gang() -> None:
+    cluster = Cluster(node("a").with_cards(8), node("b").with_cards(8))
+    cluster.place(*times(pod("x").slice(memory_gib=20), 8))
+    assert set(where(cluster.place(pod("eight").asking(gpu=8))).values()) == {"b"}
+
+
+def test_a_profile_with_a_filter_that_there_is_none_of_is_refused_by_name() -> None:
+    profile = config.Profile(
+        scheduler_name="mine",
+        filters=["NodeMood"],
+        scorers=[config.Scorer(name="BinPack")],
+        picker="best-fit",
+    )
+    with pytest.raises(
+        UnknownRule, match="profile mine: no filter is called 'NodeMood'; there are NodeSelector"
+    ):
+        build(profile)
+
+
+def test_a_profile_asks_its_filters_in_their_own_order_and_weighs_its_scorers() -> None:
+    profile = config.Profile(
+        scheduler_name="mine",
+        filters=["GPUCards", "NodeReady"],
+        scorers=[config.Scorer(name="Spread", weight=3), config.Scorer(name="BinPack")],
+        picker="worst-fit",
+    )
+    built = build(profile)
+    assert [rule.name for rule in built.filters] == ["NodeReady", "GPUCards"]
+    assert [(scorer.name, weight) for scorer, weight in built.scorers] == [("Spread", 3.0), ("BinPack", 1.0)]
+    assert built.picker.name == "worst-fit"
+
+
+# -- the same again ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", [PACK, SPREAD], ids=lambda profile: profile.name)
+def test_equal_clusters_get_equal_plans(profile: search.Profile) -> None:
+    def plan() -> Plan | Refusal:
+        cluster = Cluster(*nodes("n", 9, node("n").with_cards(3)), node("plain"))
+        cluster.state.hold("u", holds("n-4", part("n-4", 1, 7 * GIB)))
+        cluster.running(pod("hog").asking(cpu="30"), on="n-6")
+        gang = [*times(SLICER, 5), *times(WORKER, 3), *times(pod("c").asking(cpu="3"), 2)]
+        return cluster.try_(gang, profile=profile)
+
+    assert isinstance(plan(), Plan)
+    assert plan() == plan()
+
+
+@pytest.mark.parametrize("profile", [PACK, SPREAD], ids=lambda profile: profile.name)
+def test_the_order_in_which_members_are_named_changes_no_amount(profile: search.Profile) -> None:
+    gang = [*times(SLICER, 5), *times(WORKER, 3), *times(pod("c").asking(cpu="3"), 2)]
+
+    def taken(order: list[int]) -> Counter[tuple[str, int]]:
+        cluster = Cluster(*nodes("n", 5, node("n").with_cards(2)))
+        plan = cluster.place(*(gang[index] for index in order), profile=profile)
+        return Counter(
+            (holding.node, sum(s.memory_mib for s in holding.slices())) for _, holding in plan.placements
+        )
+
+    orders = [list(range(len(gang))) for _ in range(6)]
+    for seed, order in enumerate(orders[1:]):
+        random.Random(seed).shuffle(order)
+    assert all(taken(order) == taken(orders[0]) for order in orders)
+
+
+# -- why not -----------------------------------------------------------------------------------------------------
+
+
+def test_every_node_is_counted_once_under_the_first_rule_that_it_fails() -> None:
+    cluster = Cluster(
+        node("wrong-pool").with_cards(8),
+        node("cordoned").labelled(pool="x").with_cards(8).cordoned(),
+        node("tainted").labelled(pool="x").with_cards(8).tainted("sick"),
+        node("small").labelled(pool="x").holding(cpu="1"),
+        node("plain").labelled(pool="x"),
+        node("busy").labelled(pool="x").with_cards(1, memory_mib=16384),
+        node("plugin").labelled(pool="x").with_cards(1).owned_by("device-plugin"),
+    )
+    cluster.add(node("down").labelled(pool="x").with_cards(8), ready=False)
+    asking = pod("p").selecting(pool="x").asking(cpu="2", memory="4Gi").slice(memory_gib=20)
+    assert cluster.refuses(asking) == (
+        "The pod needs 20 GiB on one card, 2 cpu and 4 GiB memory, but of 8 nodes: "
+        "1 do not match the node selector pool=x; 1 cordoned; 1 untolerated taint sick:NoSchedule; 1 not Ready; "
+        "1 too little cpu (2 needed, at most 1 free); 1 no GPUs; "
+        "1 GPUs owned by a device plugin, which gives no slices; "
+        "1 no card with 20 GiB free, the largest free slice is 16 GiB on node busy."
+    )
+
+
+def test_a_gang_reads_how_many_fit_and_what_the_rest_needs() -> None:
+    cluster = Cluster(node("gpu-17").with_cards(3, memory_mib=24576))
+    cluster.state.hold("u", holds("gpu-17", part("gpu-17", 2, 15 * GIB)))
+    assert cluster.refuses(*times(pod("m").slice(memory_gib=12), 8)) == (
+        "4 of 8 members fit. 4 more each need 12 GiB on one card, but of 1 node: "
+        "1 no card with 12 GiB free, the largest free slice is 9 GiB on node gpu-17."
+    )
+
+
+def test_members_that_are_placed_already_count_among_those_that_fit() -> None:
+    cluster = Cluster(node("a"))
+    assert cluster.refuses(WORKER, present=3).startswith(
+        "3 of 4 members fit. 1 more needs 1 whole GPU, but of 1 node"
+    )
+
+
+def test_two_kinds_that_do_not_fit_have_a_sentence_each() -> None:
+    message = Cluster(node("a").holding(cpu="1")).refuses(*times(WORKER, 2), pod("c").asking(cpu="2"))
+    first, second, third = message.split(". ")
+    assert first == "0 of 3 members fit"
+    assert second.startswith("2 more each need 1 whole GPU")
+    assert third.startswith("1 more needs 2 cpu")
+
+
+def test_a_pod_that_asks_for_nothing_needs_a_place() -> None:
+    message = Cluster(node("a").cordoned()).refuses(pod("p"))
+    assert message == "The pod needs a place, but of 1 node: 1 cordoned."
+
+
+def test_a_long_story_is_cut_to_what_an_event_takes() -> None:
+    cluster = Cluster(*(node(f"n{index}").tainted("x" * 200 + str(index)) for index in range(20)))
+    message = cluster.refuses(pod("p"))
+    assert len(message) == 1000
+    assert message.endswith("…")
+
+
+def test_a_whole_card_in_use_by_a_stranger_is_told_by_number() -> None:
+    cluster = Cluster(node("a").with_cards(2))
+    cluster.state.hold("u", holds("a", all_of("a", 0, 24576)))
+    assert cluster.refuses(pod("p").asking(gpu=2)).endswith(
+        "1 too few free whole GPUs (2 needed on one node, a has 1)."
+    )
+
+
+def test_the_default_profile_packs() -> None:
+    assert build(config.DEFAULT.profiles[0]).scorers == PACK.scorers
+    assert [profile.scheduler_name for profile in config.DEFAULT.profiles] == [
+        names.PROFILE_DEFAULT,
+        names.PROFILE_COST_SAVING,
+        names.PROFILE_HIGH_PERFORMANCE,
+    ]

@@ -1,0 +1,96 @@
+"""Kept places: a replacement takes the place of a lost member that held exactly what it asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from alnair.scheduling.vacancy import match_vacancies
+from alnair.state.holding import ContainerShare, Holding
+from harness.builders import NodeBuilder, PodBuilder, node, pod
+from unit.builders import PACK, Cluster, all_of, holds, part
+
+A = node("a").with_cards(2, memory_mib=24576).labelled(pool="x")
+WHOLE = holds("a", all_of("a", 0, 24576))
+SLICE = holds("a", part("a", 1, 6144, 50))
+COUNTED = Holding("b", (ContainerShare("main", counted=2),))
+
+
+def two_nodes(**held: Holding) -> Cluster:
+    """Alnair's node a, a device plugin's node b, and places that are kept on them."""
+    cluster = Cluster(A, node("b").with_cards(2).owned_by("device-plugin"))
+    for uid, holding in held.items():
+        cluster.state.hold(uid, holding)
+    return cluster
+
+
+def matched(cluster: Cluster, asking: dict[str, PodBuilder], vacant: dict[str, Holding]) -> dict[str, str]:
+    replacements = [(uid, cluster.shape(each)) for uid, each in asking.items()]
+    return match_vacancies(replacements, vacant, profile=PACK, draft=cluster.state.draft())
+
+
+@pytest.mark.parametrize(
+    ("asking", "place", "fits"),
+    [
+        pytest.param(pod("p").asking(gpu=1), WHOLE, True, id="a whole card for a whole card"),
+        pytest.param(pod("p").asking(gpu=2), WHOLE, False, id="two are not one"),
+        pytest.param(pod("p").asking(gpu=2), COUNTED, True, id="two counted cards for two"),
+        pytest.param(pod("p").slice(memory_gib=6, compute=50), SLICE, True, id="the same slice"),
+        pytest.param(pod("p").slice(memory_gib=6), SLICE, False, id="less compute is another slice"),
+        pytest.param(
+            pod("p").slice(memory_gib=5, compute=50), SLICE, False, id="less memory is another slice"
+        ),
+        pytest.param(pod("p").slice(memory_gib=24), WHOLE, False, id="a slice is not a whole card"),
+        pytest.param(pod("p"), WHOLE, False, id="who needs no GPU takes no card"),
+        pytest.param(pod("p"), Holding("a"), True, id="no GPU for no GPU"),
+    ],
+)
+def test_a_place_fits_exactly_or_not_at_all(asking: PodBuilder, place: Holding, fits: bool) -> None:
+    assert matched(two_nodes(old=place), {"new": asking}, {"old": place}) == ({"new": "old"} if fits else {})
+
+
+def test_one_place_goes_to_one_pod_and_each_finds_its_own() -> None:
+    whole, small = pod("p").asking(gpu=1), pod("p").slice(memory_gib=6, compute=50)
+    cluster = two_nodes(w=WHOLE, s=SLICE)
+    assert matched(cluster, {"n1": small, "n2": whole, "n3": whole}, {"w": WHOLE, "s": SLICE}) == {
+        "n1": "s",
+        "n2": "w",
+    }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(A.cordoned(), id="cordoned"),
+        pytest.param(A.tainted("sick"), id="tainted"),
+        pytest.param(A.holding(cpu="1"), id="too small by now"),
+        pytest.param(A.labelled(pool="other"), id="labelled otherwise"),
+    ],
+)
+def test_a_place_on_a_node_that_lets_nobody_in_any_more_is_not_taken(change: NodeBuilder) -> None:
+    cluster = two_nodes(old=WHOLE)
+    asking = pod("p").asking(gpu=1, cpu="2").selecting(pool="x")
+    assert matched(cluster, {"new": asking}, {"old": WHOLE}) == {"new": "old"}
+    cluster.add(change)
+    assert matched(cluster, {"new": asking}, {"old": WHOLE}) == {}
+
+
+def test_a_place_on_a_node_that_is_gone_is_not_taken() -> None:
+    cluster = two_nodes(old=WHOLE)
+    cluster.state.drop_node("a")
+    assert matched(cluster, {"new": pod("p").asking(gpu=1)}, {"old": WHOLE}) == {}
+
+
+def test_replacements_on_one_node_see_each_others_cpu() -> None:
+    cluster = Cluster(A.holding(cpu="3"))
+    places = {"one": Holding("a"), "two": Holding("a")}
+    asking = {"n1": pod("p").asking(cpu="2"), "n2": pod("p").asking(cpu="2")}
+    assert matched(cluster, asking, places) == {"n1": "one"}
+
+
+def test_what_is_looked_at_and_not_taken_stays_kept() -> None:
+    cluster = two_nodes(old=WHOLE)
+    draft = cluster.state.draft()
+    asking = cluster.shape(pod("p").asking(gpu=1, cpu="1000"))
+    assert match_vacancies([("new", asking)], {"old": WHOLE}, profile=PACK, draft=draft) == {}
+    assert draft.card_exclusive[cluster.row("a"), 0]
+    assert int(draft.card_users[cluster.row("a"), 0]) == 1

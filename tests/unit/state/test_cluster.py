@@ -1,0 +1,291 @@
+"""The books: every pod is charged once, where it is or where it was put, and no slice comes free by itself."""
+
+from __future__ import annotations
+
+from harness.builders import node, pod
+from unit.builders import GIB, Cluster, all_of, as_node, as_pod, card, holds, part
+
+TOTAL = 64_000  # thousandths of a core on a node of the harness
+MINE = pod("mine").asking(cpu="4").slice(memory_gib=6, compute=30)
+MY_PLACE = holds("a", part("a", 0, 6 * GIB, 30))
+
+
+def one_node(cards: int = 2, memory_mib: int = 24576) -> Cluster:
+    return Cluster(node("a").with_cards(cards, memory_mib=memory_mib))
+
+
+# -- one charge a pod --------------------------------------------------------------------------------------------
+
+
+def test_a_plan_is_charged_before_the_apiserver_knows_of_it() -> None:
+    cluster = one_node()
+    cluster.state.put_pod(as_pod(MINE))
+    assert cluster.free("a", "cpu") == TOTAL
+    cluster.state.hold("uid-mine", MY_PLACE)
+    assert cluster.free("a", "cpu") == TOTAL - 4000
+    assert cluster.cards("a") == [(6144, 1), (0, 0)]
+
+
+def test_a_bind_confirms_a_plan_without_counting_twice() -> None:
+    cluster = one_node()
+    cluster.state.put_pod(as_pod(MINE))
+    cluster.state.hold("uid-mine", MY_PLACE)
+    cluster.running(MINE, on="a", holding=MY_PLACE)
+    assert cluster.free("a", "cpu") == TOTAL - 4000
+    assert cluster.cards("a") == [(6144, 1), (0, 0)]
+
+
+def test_a_record_known_before_its_pods_holds_their_slices() -> None:
+    cluster = one_node()
+    cluster.state.hold("uid-mine", MY_PLACE)
+    assert cluster.cards("a") == [(6144, 1), (0, 0)]
+    assert cluster.free("a", "cpu") == TOTAL
+    cluster.running(MINE, on="a")
+    assert cluster.free("a", "cpu") == TOTAL - 4000
+
+
+def test_a_plan_that_is_taken_back_leaves_no_trace() -> None:
+    cluster = one_node()
+    cluster.state.put_pod(as_pod(MINE))
+    before = cluster.state.freed
+    cluster.state.hold("uid-mine", MY_PLACE)
+    cluster.state.release("uid-mine")
+    assert (cluster.free("a", "cpu"), cluster.cards("a")) == (TOTAL, [(0, 0), (0, 0)])
+    assert cluster.state.freed > before
+
+
+def test_releasing_what_is_not_held_changes_nothing() -> None:
+    cluster = one_node()
+    before = cluster.state.freed
+    cluster.state.release("nobody")
+    cluster.state.drop_pod("nobody")
+    cluster.state.drop_node("nowhere")
+    assert cluster.state.freed == before
+
+
+def test_a_pod_that_says_the_same_again_wakes_nobody() -> None:
+    cluster = one_node()
+    cluster.running(MINE, on="a", holding=MY_PLACE)
+    before = cluster.state.freed
+    cluster.running(MINE, on="a", holding=MY_PLACE)
+    assert cluster.state.freed == before
+
+
+# -- a slice never comes free by itself --------------------------------------------------------------------------
+
+
+def test_a_terminating_pod_keeps_everything() -> None:
+    cluster = one_node()
+    cluster.state.hold("uid-mine", MY_PLACE)
+    cluster.running(MINE, on="a", terminating=True)
+    assert (cluster.free("a", "cpu"), cluster.cards("a")[0]) == (TOTAL - 4000, (6144, 1))
+
+
+def test_a_finished_pod_gives_back_cpu_at_once_and_its_slices_when_the_ledger_says_so() -> None:
+    cluster = one_node()
+    cluster.state.hold("uid-mine", MY_PLACE)
+    cluster.running(MINE, on="a", phase="Succeeded", holding=MY_PLACE)
+    assert (cluster.free("a", "cpu"), cluster.cards("a")[0]) == (TOTAL, (6144, 1))
+    cluster.state.release("uid-mine")
+    assert cluster.cards("a")[0] == (0, 0)
+
+
+def test_a_deleted_pod_keeps_its_slices_until_the_ledger_releases_them() -> None:
+    cluster = one_node()
+    cluster.state.hold("uid-mine", MY_PLACE)
+    cluster.running(MINE, on="a", holding=MY_PLACE)
+    cluster.state.drop_pod("uid-mine")
+    assert (cluster.free("a", "cpu"), cluster.cards("a")[0]) == (TOTAL, (6144, 1))
+    cluster.state.release("uid-mine")
+    assert cluster.cards("a")[0] == (0, 0)
+
+
+def test_a_slice_released_while_its_pod_still_shows_it_is_charged_to_the_pod() -> None:
+    cluster = one_node()
+    cluster.state.hold("uid-mine", MY_PLACE)
+    cluster.running(MINE, on="a", holding=MY_PLACE)
+    cluster.state.release("uid-mine")
+    assert cluster.cards("a")[0] == (6144, 1)
+
+
+def test_a_pod_bound_elsewhere_by_somebody_else_keeps_its_slices_where_the_record_says() -> None:
+    cluster = Cluster(node("a").with_cards(1), node("b").with_cards(1))
+    cluster.state.hold("uid-mine", MY_PLACE)
+    cluster.running(MINE, on="b")
+    assert (cluster.free("a", "cpu"), cluster.cards("a")) == (TOTAL, [(6144, 1)])
+    assert (cluster.free("b", "cpu"), cluster.cards("b")) == (TOTAL - 4000, [(0, 0)])
+    cluster.state.release("uid-mine")
+    assert cluster.cards("a") == [(0, 0)]
+    assert cluster.free("b", "cpu") == TOTAL - 4000
+
+
+# -- pods of others ----------------------------------------------------------------------------------------------
+
+
+def test_a_bound_pod_that_no_record_knows_counts_by_its_annotation() -> None:
+    cluster = one_node()
+    cluster.running(MINE, on="a", holding=MY_PLACE)
+    assert cluster.cards("a") == [(6144, 1), (0, 0)]
+    cluster.running(MINE, on="a", holding=MY_PLACE, phase="Failed")
+    assert cluster.cards("a") == [(0, 0), (0, 0)]
+
+
+def test_an_annotation_that_speaks_of_another_node_or_makes_no_sense_counts_nothing() -> None:
+    cluster = one_node()
+    cluster.running(MINE, on="a", holding=holds("b", part("a", 0, 6 * GIB)))
+    assert cluster.cards("a") == [(0, 0), (0, 0)]
+    junk = MINE.annotated({"ai.centaurus.io/node": "a", "ai.centaurus.io/gpu-slices": "[" * 5000})
+    cluster.running(junk, on="a")
+    assert cluster.cards("a") == [(0, 0), (0, 0)]
+    assert cluster.free("a", "cpu") == TOTAL - 4000
+
+
+def test_a_pod_beyond_all_reason_takes_its_node_and_no_more() -> None:
+    cluster = one_node()
+    for name in ("one", "two", "three"):
+        cluster.running(pod(name).asking(memory="7Ei"), on="a")
+    assert cluster.free("a", "memory") < 0
+
+
+# -- nodes and cards come and go ---------------------------------------------------------------------------------
+
+
+def test_a_node_that_comes_back_still_has_its_pods() -> None:
+    cluster = one_node()
+    cluster.state.hold("uid-mine", MY_PLACE)
+    cluster.running(MINE, on="a")
+    cluster.state.drop_node("a")
+    assert not cluster.state.draft().exists.any()
+    cluster.add(node("a").with_cards(2))
+    assert (cluster.free("a", "cpu"), cluster.cards("a")) == (TOTAL - 4000, [(6144, 1), (0, 0)])
+
+
+def test_what_was_released_while_the_node_was_away_is_free_when_it_is_back() -> None:
+    cluster = one_node()
+    cluster.state.hold("uid-mine", MY_PLACE)
+    cluster.running(MINE, on="a")
+    cluster.state.drop_node("a")
+    cluster.state.drop_pod("uid-mine")
+    cluster.state.release("uid-mine")
+    cluster.add(node("a").with_cards(2))
+    assert (cluster.free("a", "cpu"), cluster.cards("a")) == (TOTAL, [(0, 0), (0, 0)])
+
+
+def test_a_pod_seen_before_its_node_is_charged_when_the_node_comes() -> None:
+    cluster = Cluster()
+    cluster.running(MINE, on="a", holding=MY_PLACE)
+    cluster.add(node("a").with_cards(2))
+    assert (cluster.free("a", "cpu"), cluster.cards("a")[0]) == (TOTAL - 4000, (6144, 1))
+
+
+def test_a_new_node_in_an_old_row_has_nothing_of_the_old_one() -> None:
+    cluster = Cluster(node("a").with_cards(4).labelled(pool="x").tainted("t").cordoned())
+    cluster.running(MINE, on="a", holding=MY_PLACE)
+    cluster.state.drop_node("a")
+    cluster.add(node("b"))
+    draft, row = cluster.state.draft(), cluster.row("b")
+    assert cluster.free("b", "cpu") == TOTAL
+    assert not draft.card_memory[row].any()
+    assert not draft.unschedulable[row]
+    assert draft.taint_sets[draft.taint_set[row]] == ()
+    assert not draft.labelled("pool", "x")[row]
+
+
+def test_a_card_that_vanishes_takes_nothing_from_the_others_and_comes_back_taken() -> None:
+    cluster = one_node(cards=2)
+    cluster.state.hold("uid-mine", holds("a", part("a", 1, 6 * GIB)))
+    cluster.add(node("a").with_cards(1))
+    assert cluster.cards("a") == [(0, 0)]
+    cluster.add(node("a").with_cards(2))
+    assert cluster.cards("a") == [(0, 0), (6144, 1)]
+
+
+def test_a_slice_released_while_its_card_was_gone_is_free_when_it_is_back() -> None:
+    cluster = one_node(cards=2)
+    cluster.state.hold("uid-mine", holds("a", part("a", 1, 6 * GIB)))
+    cluster.add(node("a").with_cards(1))
+    cluster.state.release("uid-mine")
+    cluster.add(node("a").with_cards(2))
+    assert cluster.cards("a") == [(0, 0), (0, 0)]
+
+
+def test_memory_that_shrinks_under_its_users_leaves_less_than_nothing_free() -> None:
+    cluster = one_node(cards=1, memory_mib=24576)
+    cluster.state.hold("uid-mine", MY_PLACE)
+    cluster.add(node("a").with_cards(1, memory_mib=4096))
+    assert int(cluster.state.draft().card_free_memory[cluster.row("a"), 0]) == 4096 - 6144
+    assert cluster.refuses(pod("x").slice(memory_gib=1)).startswith("The pod needs 1 GiB on one card")
+
+
+def test_a_whole_card_stays_whole_when_its_memory_changes() -> None:
+    cluster = one_node(cards=1, memory_mib=24576)
+    cluster.state.hold("uid-w", holds("a", all_of("a", 0, 24576)))
+    cluster.add(node("a").with_cards(1, memory_mib=40960))
+    assert "all cards are taken" in cluster.refuses(pod("x").slice(memory_gib=1))
+
+
+def test_zones_that_come_and_go_change_the_cards_of_the_node() -> None:
+    cluster = Cluster(
+        node("a").with_cards(1, model="A", memory_mib=8192).with_cards(1, model="B", memory_mib=4096)
+    )
+    assert [memory for _, _, memory, _, _ in cluster.state.card_usage()] == [8192, 4096]
+    cluster.state.drop_topology("a")
+    assert cluster.cards("a") == []
+
+
+def test_a_topology_seen_before_its_node_counts_when_the_node_comes() -> None:
+    mixed = node("a").with_cards(1, model="A").with_cards(1, model="B")
+    late = Cluster(mixed)
+    late.state.drop_node("a")
+    late.state.put_node(as_node(mixed.manifest()))
+    assert [uuid for _, uuid, *_ in late.state.card_usage()] == [card("a", 0), card("a", 1)]
+
+
+def test_a_node_that_did_not_change_wakes_nobody() -> None:
+    cluster = one_node()
+    before = cluster.state.freed
+    cluster.add(node("a").with_cards(2))
+    assert cluster.state.freed == before
+    cluster.add(node("a").with_cards(2).labelled(pool="x"))
+    assert cluster.state.freed > before
+
+
+def test_a_label_is_looked_up_anew_when_a_node_changes() -> None:
+    cluster = one_node()
+    assert not cluster.state.labelled("pool", "x").any()
+    cluster.add(node("a").with_cards(2).labelled(pool="x"))
+    assert cluster.state.labelled("pool", "x")[cluster.row("a")]
+
+
+def test_many_nodes_cards_and_resources_find_room() -> None:
+    cluster = Cluster()
+    for number in range(40):
+        cluster.add(node(f"n{number}").with_cards(number % 10).holding(**{f"example.com/r{number}": "3"}))
+    cluster.running(pod("p").asking(resources={"example.com/r7": "2", "example.com/new": "1"}), on="n7")
+    assert cluster.free("n7", "example.com/r7") == 1
+    assert cluster.free("n7", "example.com/new") == -1
+    assert cluster.free("n8", "example.com/r7") == 0
+    assert len(cluster.cards("n9")) == 9
+
+
+# -- drafts ------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_scribbled_on_a_draft_stays_there() -> None:
+    cluster = one_node()
+    draft = cluster.state.draft()
+    row = cluster.row("a")
+    draft.take(row, cluster.shape(MINE), MY_PLACE.containers)
+    assert int(draft.card_free_memory[row, 0]) == 18 * GIB
+    assert cluster.cards("a") == [(0, 0), (0, 0)]
+    assert cluster.free("a", "cpu") == TOTAL
+
+
+def test_one_row_of_a_draft_is_a_view_of_it() -> None:
+    cluster = Cluster(node("a"), node("b").with_cards(1).labelled(pool="x"))
+    draft, row = cluster.state.draft(), cluster.row("b")
+    one = draft.only(row)
+    assert list(one.names) == ["b"]
+    assert one.labelled("pool", "x").tolist() == [True]
+    draft.take(row, cluster.shape(pod("x").asking(cpu="1")), ())
+    assert int(one.free[0, one.columns["cpu"]]) == TOTAL - 1000
