@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import orjson
 from aiohttp import web
@@ -66,7 +66,7 @@ class Apiserver:
         self._asked = asyncio.Event()
         self._answer = answer
 
-    async def __aenter__(self) -> Apiserver:
+    async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=1 << 24)
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, shutdown_timeout=0.05, access_log=None)
@@ -114,7 +114,7 @@ class Apiserver:
             def refresh(it: Configuration) -> None:
                 it.api_key["authorization"] = f"Bearer {tokens()}"
 
-            configuration.refresh_api_key_hook = refresh
+            configuration.refresh_api_key_hook = refresh  # type: ignore[assignment]
         return Connection(configuration)
 
     def names(self) -> list[str]:

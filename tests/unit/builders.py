@@ -11,6 +11,7 @@ Objects take the same way as in the operator: manifest, wire, books. Nothing of 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -185,6 +186,11 @@ class Cluster:
 
     def row(self, node: str) -> int:
         return list(self.state.draft().names).index(node)
+
+
+def advertising(sentence: NodeBuilder, resource: str, amount: int) -> NodeBuilder:
+    """The node has so much of an extended resource too."""
+    return replace(sentence, holds={**sentence.holds, resource: str(amount)})
 
 
 def times(sentence: PodBuilder, count: int) -> list[PodBuilder]:

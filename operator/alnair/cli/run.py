@@ -56,6 +56,8 @@ def run(
         level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
     )
     logging.getLogger("kopf").setLevel(logging.WARNING)
+    # It warns at every start that signals are not its business; they are ours, as it should be.
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
     try:
         loaded = load_config(config) if config is not None else DEFAULT
         for profile in loaded.profiles:

@@ -21,7 +21,7 @@ from alnair.api.podgroup import RUNNING
 
 Manifest = dict[str, Any]
 
-IMAGE = "registry.k8s.io/pause:3.10"
+IMAGE = "busybox:1.37"
 UNSCHEDULABLE = "Unschedulable"
 
 
@@ -77,7 +77,9 @@ def _pod_spec(scheduler: str, limits: dict[str, str]) -> Manifest:
     resources = {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": limits}
     return {
         "schedulerName": scheduler,
-        "containers": [{"name": "main", "image": IMAGE, "resources": resources}],
+        "containers": [
+            {"name": "main", "image": IMAGE, "command": ["sleep", "infinity"], "resources": resources}
+        ],
     }
 
 

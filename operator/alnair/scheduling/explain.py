@@ -13,7 +13,7 @@ import numpy as np
 
 from alnair.scheduling.plugins.gpu_cards import describe
 from alnair.scheduling.profile import Profile
-from alnair.scheduling.words import amount, count, sentence
+from alnair.scheduling.words import agree, amount, count, sentence
 from alnair.state.draft import Draft
 from alnair.state.pods import PodShape
 
@@ -67,6 +67,6 @@ def node_reasons(shape: PodShape, profile: Profile, draft: Draft) -> str:
             candidates = np.setdiff1d(candidates, failed)
     if len(candidates):
         # Every rule passes, so the picker found that the containers' demands do not fit the cards together.
-        reasons.append(("the cards do not fit all containers of the pod together", len(candidates)))
-    told = "; ".join(f"{number} {reason}" for reason, number in reasons)
+        reasons.append(("has no cards that fit all containers of the pod together", len(candidates)))
+    told = "; ".join(agree(number, reason) for reason, number in reasons)
     return f"of {count(total, 'node')}: {told}"

@@ -24,6 +24,13 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def agree(number: int, phrase: str) -> str:
+    """`1 is cordoned`, `3 are cordoned`: a phrase that starts with is, has or does, for so many."""
+    verb, rest = phrase.split(" ", 1)
+    plural = {"is": "are", "has": "have", "does": "do"}[verb]
+    return f"{number} {verb if number == 1 else plural} {rest}"
+
+
 def sentence(text: str) -> str:
     """Starts large, unless it starts with a name such as `spec.minMember`, and ends with a full stop."""
     text = text.strip()

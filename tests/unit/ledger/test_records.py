@@ -101,8 +101,8 @@ def test_a_record_just_created_reads_as_pending_and_empty() -> None:
     assert (read.phase, read.epoch, read.min_member, read.members) == (PENDING, 0, 1, {})
 
 
-def _without(*path: str) -> Any:
-    def change(it: dict[str, Any]) -> None:
+def _without(*path: Any) -> Any:
+    def change(it: Any) -> None:
         for key in path[:-1]:
             it = it[key]
         del it[path[-1]]

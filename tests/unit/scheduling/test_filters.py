@@ -9,7 +9,7 @@ from alnair.scheduling.plugins import FILTERS
 from alnair.scheduling.plugins.taint_toleration import tolerates
 from alnair.state import wire
 from harness.builders import NodeBuilder, PodBuilder, node, pod
-from unit.builders import Cluster
+from unit.builders import Cluster, advertising
 
 A, B = node("a"), node("b")
 
@@ -17,7 +17,7 @@ A, B = node("a"), node("b")
 def let_through(rule: str, cluster: Cluster, asking: PodBuilder) -> list[str]:
     draft = cluster.state.draft()
     mask = FILTERS[rule].passes(cluster.shape(asking), draft) & draft.exists
-    return [draft.names[row] for row in np.flatnonzero(mask)]
+    return [draft.names[int(row)] for row in np.flatnonzero(mask)]
 
 
 def reasons(rule: str, cluster: Cluster, asking: PodBuilder) -> list[tuple[str, int]]:
@@ -71,7 +71,7 @@ def test_a_node_that_is_not_ready_takes_nobody() -> None:
     cluster = Cluster(A)
     cluster.add(B, ready=False)
     assert let_through("NodeReady", cluster, pod("p")) == ["a"]
-    assert reasons("NodeReady", cluster, pod("p")) == [("not Ready", 1)]
+    assert reasons("NodeReady", cluster, pod("p")) == [("is not Ready", 1)]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_node_carries_every_label_of_the_selector(selector: dict[str, str], no
 def test_a_selector_that_no_node_matches_is_named_in_full() -> None:
     asking = pod("p").selecting(pool="y", disk="ssd")
     assert reasons("NodeSelector", Cluster(A, B), asking) == [
-        ("do not match the node selector disk=ssd,pool=y", 2)
+        ("does not match the node selector disk=ssd,pool=y", 2)
     ]
 
 
@@ -145,7 +145,7 @@ def test_only_hard_taints_keep_pods_away(effect: str, keeps_away: bool) -> None:
 def test_every_taint_must_be_tolerated_and_the_first_that_is_not_is_named() -> None:
     cluster = Cluster(A.tainted("one").tainted("two", "x"), B.tainted("two", "x"))
     asking = pod("p").tolerating("one")
-    assert reasons("TaintToleration", cluster, asking) == [("untolerated taint two=x:NoSchedule", 2)]
+    assert reasons("TaintToleration", cluster, asking) == [("has the untolerated taint two=x:NoSchedule", 2)]
     assert let_through("TaintToleration", cluster, asking.tolerating("two", "x")) == ["a", "b"]
 
 
@@ -161,7 +161,7 @@ def test_every_taint_must_be_tolerated_and_the_first_that_is_not_is_named() -> N
         pytest.param(A.holding(pods=0), pod("p"), False, id="no pod slot"),
         pytest.param(A, pod("p").asking(resources={"example.com/x": "1"}), False, id="nobody has the resource"),
         pytest.param(
-            A.holding(**{"example.com/x": "1"}),
+            advertising(A, "example.com/x", 1),
             pod("p").asking(resources={"example.com/x": "1"}),
             True,
             id="an extended resource",
@@ -180,15 +180,15 @@ def test_what_others_take_counts() -> None:
     cluster.running(pod("other").asking(cpu="3"), on="a")
     assert let_through("NodeResourcesFit", cluster, pod("p").asking(cpu="1")) == ["a"]
     assert reasons("NodeResourcesFit", cluster, pod("p").asking(cpu="1500m")) == [
-        ("too little cpu (1.5 needed, at most 1 free)", 1)
+        ("has too little cpu (1.5 needed, at most 1 free)", 1)
     ]
 
 
 def test_each_node_is_counted_under_its_first_lack() -> None:
     cluster = Cluster(A.holding(cpu="1", memory="1Gi"), B.holding(memory="1Gi"))
     assert reasons("NodeResourcesFit", cluster, pod("p").asking(cpu="2", memory="2Gi")) == [
-        ("too little cpu (2 needed, at most 1 free)", 1),
-        ("too little memory (2 GiB needed, at most 1 GiB free)", 1),
+        ("has too little cpu (2 needed, at most 1 free)", 1),
+        ("has too little memory (2 GiB needed, at most 1 GiB free)", 1),
     ]
 
 
@@ -196,5 +196,5 @@ def test_an_overcommitted_node_has_nothing_free_not_less() -> None:
     cluster = Cluster(A.holding(cpu="1"))
     cluster.running(pod("other").asking(cpu="3"), on="a")
     assert reasons("NodeResourcesFit", cluster, pod("p").asking(cpu="1")) == [
-        ("too little cpu (1 needed, at most 0 free)", 1)
+        ("has too little cpu (1 needed, at most 0 free)", 1)
     ]

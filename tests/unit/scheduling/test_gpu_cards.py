@@ -11,7 +11,7 @@ from alnair.api import names
 from alnair.api.gpurequest import CardDemand
 from alnair.scheduling.plugins.gpu_cards import GPUCards, describe
 from harness.builders import NodeBuilder, PodBuilder, node, pod
-from unit.builders import GIB, Cluster, all_of, gpu, holds, part
+from unit.builders import GIB, Cluster, advertising, all_of, gpu, holds, part
 
 A = node("a")
 RULE = GPUCards()
@@ -28,7 +28,7 @@ def reasons(cluster: Cluster, asking: PodBuilder) -> list[tuple[str, int]]:
 
 
 NO_COMPUTE = (
-    "no card with 30 GiB free and 50 % compute free, "
+    "has no card with 30 GiB free and 50 % compute free, "
     "the largest free slice is 16 GiB with 100 % compute on node a"
 )
 HAMI = {names.NVIDIA_GPUMEM: "4096"}
@@ -170,26 +170,26 @@ def test_a_device_plugins_cards_are_counted_down_by_whoever_takes_them() -> None
     cluster.running(pod("other").asking(gpu=3), on="a")
     assert passes(cluster, pod("p").asking(gpu=1))
     assert reasons(cluster, pod("p").asking(gpu=2)) == [
-        ("too few free whole GPUs (2 needed on one node, a has 1)", 1)
+        ("has too few free whole GPUs (2 needed on one node, a has 1)", 1)
     ]
 
 
 def test_where_a_device_plugin_may_give_any_of_several_models_none_is_promised() -> None:
-    mixed = A.with_cards(1, model="T4").with_cards(1, model="A10").holding(**{names.NVIDIA_GPU: "2"})
+    mixed = advertising(A.with_cards(1, model="T4").with_cards(1, model="A10"), names.NVIDIA_GPU, 2)
     cluster = Cluster(mixed.labelled({names.GPU_OWNER: "device-plugin"}))
     assert passes(cluster, pod("p").asking(gpu=1))
     assert reasons(cluster, pod("p").asking(gpu=1).of_model("T4")) == [
-        ("GPUs of several models owned by a device plugin, which may give any", 1)
+        ("has GPUs of several models owned by a device plugin, which may give any", 1)
     ]
 
 
 def test_where_alnair_owns_cards_that_are_advertised_too_the_kubelets_count_holds_as_well() -> None:
-    both = A.with_cards(2).holding(**{names.NVIDIA_GPU: "2"})
+    both = advertising(A.with_cards(2), names.NVIDIA_GPU, 2)
     cluster = Cluster(both)
     cluster.running(pod("other").asking(gpu=2), on="a")
     assert not passes(cluster, pod("p").asking(gpu=1))
     assert reasons(cluster, pod("p").asking(gpu=1, resources=HAMI)) == [
-        (f"too few {names.NVIDIA_GPU} left (1 needed)", 1)
+        (f"has too few {names.NVIDIA_GPU} left (1 needed)", 1)
     ]
     assert passes(cluster, pod("p").slice(memory_gib=4)), (
         "a slice that asks for no nvidia.com/gpu is not counted"
@@ -211,23 +211,23 @@ def test_an_unhealthy_card_is_not_given() -> None:
 @pytest.mark.parametrize(
     ("nodes", "asking", "expected"),
     [
-        pytest.param([A, node("b")], pod("p").asking(gpu=1), [("no GPUs", 2)], id="no cards anywhere"),
+        pytest.param([A, node("b")], pod("p").asking(gpu=1), [("has no GPUs", 2)], id="no cards anywhere"),
         pytest.param(
             [A.with_cards(1, model="A10"), node("b").with_cards(1, model="L4")],
             pod("p").asking(gpu=1).of_model("T4", "V100"),
-            [("no GPU of model T4 or V100", 2)],
+            [("has no GPU of model T4 or V100", 2)],
             id="no card of the model",
         ),
         pytest.param(
             [PLUGIN],
             pod("p").slice(memory_gib=1),
-            [("GPUs owned by a device plugin, which gives no slices", 1)],
+            [("has its GPUs owned by a device plugin, which gives no slices", 1)],
             id="a slice on a device plugin's node",
         ),
         pytest.param(
             [A.with_cards(1, memory_mib=SMALL), node("b").with_cards(2, memory_mib=24576)],
             pod("p").slice(memory_gib=30),
-            [("no card with 30 GiB free, the largest free slice is 24 GiB on node b", 2)],
+            [("has no card with 30 GiB free, the largest free slice is 24 GiB on node b", 2)],
             id="the largest slice and its node are named",
         ),
         pytest.param(
@@ -239,25 +239,25 @@ def test_an_unhealthy_card_is_not_given() -> None:
         pytest.param(
             [A.with_cards(2, memory_mib=SMALL)],
             pod("p").slice_by_annotation("4Gi", count=3),
-            [("fewer than 3 cards with 4 GiB free, the largest free slice is 16 GiB on node a", 1)],
+            [("has fewer than 3 cards with 4 GiB free, the largest free slice is 16 GiB on node a", 1)],
             id="too few cards for a slice on each",
         ),
         pytest.param(
             [A.with_cards(2), node("b").with_cards(3)],
             pod("p").asking(gpu=4),
-            [("too few free whole GPUs (4 needed on one node, b has 3)", 2)],
+            [("has too few free whole GPUs (4 needed on one node, b has 3)", 2)],
             id="whole cards: the node with most is named",
         ),
         pytest.param(
             [A.with_cards(1)],
             pod("p").asking(gpu=1).with_container("second").asking(gpu=1),
-            [("too few free whole GPUs (2 needed on one node, a has 1)", 1)],
+            [("has too few free whole GPUs (2 needed on one node, a has 1)", 1)],
             id="whole cards of two containers add up",
         ),
         pytest.param(
             [A.with_cards(1)],
             pod("p").slice(memory_gib=1).with_container("second").asking(gpu=2),
-            [("too few free whole GPUs (2 needed on one node, a has 1)", 1)],
+            [("has too few free whole GPUs (2 needed on one node, a has 1)", 1)],
             id="a slice that would fit beside whole cards that do not",
         ),
     ],
@@ -272,9 +272,11 @@ def test_cards_that_are_all_taken_are_said_to_be() -> None:
     cluster = Cluster(A.with_cards(1, memory_mib=SMALL))
     cluster.state.hold("u", holds("a", all_of("a", 0, SMALL)))
     assert reasons(cluster, pod("p").slice(memory_gib=1)) == [
-        ("no card with 1 GiB free, all cards are taken", 1)
+        ("has no card with 1 GiB free, all cards are taken", 1)
     ]
-    assert reasons(cluster, pod("p").asking(gpu=1)) == [("too few free whole GPUs (1 needed on one node)", 1)]
+    assert reasons(cluster, pod("p").asking(gpu=1)) == [
+        ("has too few free whole GPUs (1 needed on one node)", 1)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from alnair.api import names
 from alnair.api.gpurequest import CardDemand
 from alnair.scheduling.plugins import PICKERS, SCORERS
 from harness.builders import NodeBuilder, PodBuilder, node, pod
-from unit.builders import GIB, Cluster, all_of, holds, part
+from unit.builders import GIB, Cluster, advertising, all_of, holds, part
 
 A, B = node("a"), node("b")
 
@@ -70,7 +70,7 @@ def used(cluster: Cluster, *taken: tuple[str, int, int]) -> Cluster:
             id="a pod without GPUs leaves cards alone",
         ),
         pytest.param(
-            Cluster(A.holding(**{names.NVIDIA_GPU: "8"}), B),
+            Cluster(advertising(A, names.NVIDIA_GPU, 8), B),
             pod("p").asking(cpu="1"),
             "b",
             "b",
@@ -142,7 +142,7 @@ SLICE = CardDemand("main", 1, 4 * GIB, 0, whole=False)
 def order(picker: str, there: NodeBuilder, *taken: tuple[str, int, int]) -> list[int]:
     cluster = used(Cluster(there), *taken)
     draft, row = cluster.state.draft(), cluster.row("a")
-    return PICKERS[picker].order(SLICE, draft, row, np.arange(3)).tolist()
+    return [int(index) for index in PICKERS[picker].order(SLICE, draft, row, np.arange(3))]
 
 
 def test_best_fit_takes_the_tightest_card_and_worst_fit_the_roomiest() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from alnair.api import config, names
 from alnair.scheduling import search
-from alnair.scheduling.profile import UnknownRule, build
+from alnair.scheduling.profile import Profile, UnknownRule, build
 from alnair.scheduling.search import Plan, Refusal
 from alnair.state.holding import ContainerShare
 from harness.builders import node, nodes, pod
@@ -97,7 +97,7 @@ def test_slices_share_a_card_and_a_whole_card_is_shared_with_nobody() -> None:
     assert given(cluster.place(WORKER)) == {"w": ["a#1"]}
     message = cluster.refuses(pod("one-more").slice(memory_gib=1))
     assert message == (
-        "The pod needs 1 GiB on one card, but of 1 node: 1 no card with 1 GiB free, all cards are taken."
+        "The pod needs 1 GiB on one card, but of 1 node: 1 has no card with 1 GiB free, all cards are taken."
     )
 
 
@@ -118,8 +118,8 @@ def test_compute_is_never_given_twice() -> None:
     cluster = Cluster(node("a").with_cards(1))
     cluster.place(*times(pod("p").slice(memory_gib=1, compute=40), 2))
     assert cluster.refuses(pod("late").slice(memory_gib=1, compute=40)) == (
-        "The pod needs 1 GiB and 40 % compute on one card, but of 1 node: 1 no card with 1 GiB free and 40 % compute "
-        "free, the largest free slice is 22 GiB with 20 % compute on node a."
+        "The pod needs 1 GiB and 40 % compute on one card, but of 1 node: 1 has no card with 1 GiB free "
+        "and 40 % compute free, the largest free slice is 22 GiB with 20 % compute on node a."
     )
     cluster.place(pod("modest").slice(memory_gib=1, compute=20))
 
@@ -138,7 +138,7 @@ def test_containers_that_fit_apart_but_not_together_are_refused_in_words() -> No
     cluster = Cluster(node("a").with_cards(1, memory_mib=24576))
     asking = pod("p").slice(memory_gib=20).with_container("second").slice(memory_gib=6)
     assert cluster.refuses(asking).endswith(
-        "of 1 node: 1 the cards do not fit all containers of the pod together."
+        "of 1 node: 1 has no cards that fit all containers of the pod together."
     )
 
 
@@ -228,7 +228,7 @@ def test_a_profile_asks_its_filters_in_their_own_order_and_weighs_its_scorers() 
 
 
 @pytest.mark.parametrize("profile", [PACK, SPREAD], ids=lambda profile: profile.name)
-def test_equal_clusters_get_equal_plans(profile: search.Profile) -> None:
+def test_equal_clusters_get_equal_plans(profile: Profile) -> None:
     def plan() -> Plan | Refusal:
         cluster = Cluster(*nodes("n", 9, node("n").with_cards(3)), node("plain"))
         cluster.state.hold("u", holds("n-4", part("n-4", 1, 7 * GIB)))
@@ -241,7 +241,7 @@ def test_equal_clusters_get_equal_plans(profile: search.Profile) -> None:
 
 
 @pytest.mark.parametrize("profile", [PACK, SPREAD], ids=lambda profile: profile.name)
-def test_the_order_in_which_members_are_named_changes_no_amount(profile: search.Profile) -> None:
+def test_the_order_in_which_members_are_named_changes_no_amount(profile: Profile) -> None:
     gang = [*times(SLICER, 5), *times(WORKER, 3), *times(pod("c").asking(cpu="3"), 2)]
 
     def taken(order: list[int]) -> Counter[tuple[str, int]]:
@@ -263,7 +263,7 @@ def test_the_order_in_which_members_are_named_changes_no_amount(profile: search.
 def test_every_node_is_counted_once_under_the_first_rule_that_it_fails() -> None:
     cluster = Cluster(
         node("wrong-pool").with_cards(8),
-        node("cordoned").labelled(pool="x").with_cards(8).cordoned(),
+        node("is cordoned").labelled(pool="x").with_cards(8).cordoned(),
         node("tainted").labelled(pool="x").with_cards(8).tainted("sick"),
         node("small").labelled(pool="x").holding(cpu="1"),
         node("plain").labelled(pool="x"),
@@ -274,10 +274,11 @@ def test_every_node_is_counted_once_under_the_first_rule_that_it_fails() -> None
     asking = pod("p").selecting(pool="x").asking(cpu="2", memory="4Gi").slice(memory_gib=20)
     assert cluster.refuses(asking) == (
         "The pod needs 20 GiB on one card, 2 cpu and 4 GiB memory, but of 8 nodes: "
-        "1 do not match the node selector pool=x; 1 cordoned; 1 untolerated taint sick:NoSchedule; 1 not Ready; "
-        "1 too little cpu (2 needed, at most 1 free); 1 no GPUs; "
-        "1 GPUs owned by a device plugin, which gives no slices; "
-        "1 no card with 20 GiB free, the largest free slice is 16 GiB on node busy."
+        "1 does not match the node selector pool=x; 1 is cordoned; 1 has the untolerated taint sick:NoSchedule; "
+        "1 is not Ready; "
+        "1 has too little cpu (2 needed, at most 1 free); 1 has no GPUs; "
+        "1 has its GPUs owned by a device plugin, which gives no slices; "
+        "1 has no card with 20 GiB free, the largest free slice is 16 GiB on node busy."
     )
 
 
@@ -286,7 +287,7 @@ def test_a_gang_reads_how_many_fit_and_what_the_rest_needs() -> None:
     cluster.state.hold("u", holds("gpu-17", part("gpu-17", 2, 15 * GIB)))
     assert cluster.refuses(*times(pod("m").slice(memory_gib=12), 8)) == (
         "4 of 8 members fit. 4 more each need 12 GiB on one card, but of 1 node: "
-        "1 no card with 12 GiB free, the largest free slice is 9 GiB on node gpu-17."
+        "1 has no card with 12 GiB free, the largest free slice is 9 GiB on node gpu-17."
     )
 
 
@@ -307,7 +308,7 @@ def test_two_kinds_that_do_not_fit_have_a_sentence_each() -> None:
 
 def test_a_pod_that_asks_for_nothing_needs_a_place() -> None:
     message = Cluster(node("a").cordoned()).refuses(pod("p"))
-    assert message == "The pod needs a place, but of 1 node: 1 cordoned."
+    assert message == "The pod needs a place, but of 1 node: 1 is cordoned."
 
 
 def test_a_long_story_is_cut_to_what_an_event_takes() -> None:
@@ -321,7 +322,7 @@ def test_a_whole_card_in_use_by_a_stranger_is_told_by_number() -> None:
     cluster = Cluster(node("a").with_cards(2))
     cluster.state.hold("u", holds("a", all_of("a", 0, 24576)))
     assert cluster.refuses(pod("p").asking(gpu=2)).endswith(
-        "1 too few free whole GPUs (2 needed on one node, a has 1)."
+        "1 has too few free whole GPUs (2 needed on one node, a has 1)."
     )
 
 

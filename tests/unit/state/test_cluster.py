@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.builders import node, pod
-from unit.builders import GIB, Cluster, all_of, as_node, as_pod, card, holds, part
+from unit.builders import GIB, Cluster, advertising, all_of, as_node, as_pod, card, holds, part
 
 TOTAL = 64_000  # thousandths of a core on a node of the harness
 MINE = pod("mine").asking(cpu="4").slice(memory_gib=6, compute=30)
@@ -260,7 +260,7 @@ def test_a_label_is_looked_up_anew_when_a_node_changes() -> None:
 def test_many_nodes_cards_and_resources_find_room() -> None:
     cluster = Cluster()
     for number in range(40):
-        cluster.add(node(f"n{number}").with_cards(number % 10).holding(**{f"example.com/r{number}": "3"}))
+        cluster.add(advertising(node(f"n{number}").with_cards(number % 10), f"example.com/r{number}", 3))
     cluster.running(pod("p").asking(resources={"example.com/r7": "2", "example.com/new": "1"}), on="n7")
     assert cluster.free("n7", "example.com/r7") == 1
     assert cluster.free("n7", "example.com/new") == -1

@@ -16,7 +16,7 @@ from alnair.state.inventory import conclude
 from alnair.state.nodes import Node
 from alnair.state.pods import Pod
 from harness.builders import node, pod
-from unit.builders import as_node, as_pod, card, holds
+from unit.builders import advertising, as_node, as_pod, card, holds
 
 NODES = st.sampled_from(["a", "b", "c", "d"])
 UIDS = st.sampled_from([f"u{number}" for number in range(6)])
@@ -47,11 +47,13 @@ class Books(RuleBasedStateMachine):
         name=NODES,
         cards=st.integers(0, 4),
         memory=st.sampled_from([8192, 24576]),
-        extra=st.sampled_from([{}, {"example.com/x": "5"}, {"example.com/y": "7"}]),
+        extra=st.sampled_from([("example.com/x", 0), ("example.com/x", 5), ("example.com/y", 7)]),
         cordoned=st.booleans(),
     )
-    def node_changes(self, name: str, cards: int, memory: int, extra: dict[str, str], cordoned: bool) -> None:
-        sentence = node(name).with_cards(cards, memory_mib=memory).holding(**extra)
+    def node_changes(
+        self, name: str, cards: int, memory: int, extra: tuple[str, int], cordoned: bool
+    ) -> None:
+        sentence = advertising(node(name).with_cards(cards, memory_mib=memory), *extra)
         read = as_node((sentence.cordoned() if cordoned else sentence).manifest())
         self.nodes[name] = read
         self.state.put_node(read)

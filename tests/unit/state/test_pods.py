@@ -154,7 +154,7 @@ def test_a_request_beyond_all_nodes_is_a_problem_and_charged_as_the_most_there_i
 
 
 REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}
-PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": []}
+PREFERRED: Spec = {"preferredDuringSchedulingIgnoredDuringExecution": []}
 ONE = [{"name": "c"}]
 
 

@@ -76,10 +76,10 @@ class GPUCards:
         with_cards = failed[(draft.card_memory[failed] > 0).any(axis=1) | self._advertised(draft)[failed]]
         reasons = []
         if without := len(failed) - len(with_cards):
-            reasons.append(("no GPUs", without))
+            reasons.append(("has no GPUs", without))
         right_model = with_cards[of_allowed_model(gpu, draft)[with_cards].any(axis=1) | (not gpu.models)]
         if others := len(with_cards) - len(right_model):
-            reasons.append((f"no GPU of model {' or '.join(gpu.models)}", others))
+            reasons.append((f"has no GPU of model {' or '.join(gpu.models)}", others))
         if any(not demand.whole for demand in gpu.demands):
             return reasons + self._why_no_slice(shape, draft, right_model)
         return reasons + self._why_no_whole_card(gpu, draft, right_model)
@@ -88,11 +88,11 @@ class GPUCards:
         reasons = []
         sliceable = rows[draft.owned[rows]]
         if others := len(rows) - len(sliceable):
-            reasons.append(("GPUs owned by a device plugin, which gives no slices", others))
+            reasons.append(("has its GPUs owned by a device plugin, which gives no slices", others))
         counted = dict(shape.requests).get(names.NVIDIA_GPU, 0)
         fitting = sliceable[~(self._advertised(draft) & (idle_counted(draft) < counted))[sliceable]]
         if others := len(sliceable) - len(fitting):
-            reasons.append((f"too few {names.NVIDIA_GPU} left ({counted} needed)", others))
+            reasons.append((f"has too few {names.NVIDIA_GPU} left ({counted} needed)", others))
         if whole := tuple(demand for demand in shape.gpu.demands if demand.whole):
             beside = replace(shape.gpu, demands=whole)
             needed = sum(demand.cards for demand in whole)
@@ -107,14 +107,18 @@ class GPUCards:
         reasons = []
         certain = rows[(draft.owned | self._model_counted(gpu, draft))[rows]]
         if others := len(rows) - len(certain):
-            reasons.append(("GPUs of several models owned by a device plugin, which may give any", others))
+            reasons.append(
+                ("has GPUs of several models owned by a device plugin, which may give any", others)
+            )
         if len(certain):
             needed = sum(demand.cards for demand in gpu.demands)
             idle = self._idle(gpu, draft)[certain]
             best = int(idle.argmax())
             most = max(int(idle[best]), 0)
             where = f", {draft.names[certain[best]]} has {most}" if most else ""
-            reasons.append((f"too few free whole GPUs ({needed} needed on one node{where})", len(certain)))
+            reasons.append(
+                (f"has too few free whole GPUs ({needed} needed on one node{where})", len(certain))
+            )
         return reasons
 
     def _idle(self, gpu: GpuRequest, draft: Draft) -> Ints:
@@ -134,7 +138,7 @@ class GPUCards:
         free = np.where(open_cards, draft.card_free_memory[rows], 0)
         row, card = np.unravel_index(int(free.argmax()), free.shape)
         largest = int(free[row, card])
-        wanted = "no card" if hardest.cards == 1 else f"fewer than {hardest.cards} cards"
+        wanted = "has no card" if hardest.cards == 1 else f"has fewer than {hardest.cards} cards"
         wanted += f" with {memory(hardest.memory_mib)} free"
         found = memory(largest)
         if hardest.compute_percent:

@@ -31,7 +31,7 @@ class Filter(Protocol):
         """One answer a node."""
 
     def reasons(self, shape: PodShape, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
-        """Why these rows failed: (phrase for people, how many nodes)."""
+        """Why these rows failed: (phrase that starts with is, has or does, how many nodes)."""
 
 
 class Scorer(Protocol):

@@ -16,4 +16,4 @@ class NodeReady:
         return draft.exists & draft.ready
 
     def reasons(self, shape: PodShape, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
-        return [("not Ready", len(failed))]
+        return [("is not Ready", len(failed))]

@@ -36,7 +36,7 @@ class NodeResourcesFit:
                 column = draft.column(resource)
                 most = int(draft.free[lacking, column].max()) if column is not None else 0
                 free = amount(resource, max(most, 0))
-                lack = f"too little {resource} ({amount(resource, needed)} needed, at most {free} free)"
+                lack = f"has too little {resource} ({amount(resource, needed)} needed, at most {free} free)"
                 reasons.append((lack, len(lacking)))
                 failed = np.setdiff1d(failed, lacking)  # each node is counted once, for its first lack
         return reasons

@@ -20,4 +20,4 @@ class NodeSelector:
 
     def reasons(self, shape: PodShape, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
         wanted = ",".join(f"{key}={value}" for key, value in shape.node_selector)
-        return [(f"do not match the node selector {wanted}", len(failed))]
+        return [(f"does not match the node selector {wanted}", len(failed))]

@@ -22,4 +22,4 @@ class NodeUnschedulable:
         return ~draft.unschedulable
 
     def reasons(self, shape: PodShape, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
-        return [("cordoned", len(failed))]
+        return [("is cordoned", len(failed))]

@@ -49,7 +49,7 @@ class TaintToleration:
             taint = self._first(shape, draft.taint_sets[draft.taint_set[row]])
             if taint is not None:
                 value = f"={taint.value}" if taint.value else ""
-                counts[f"untolerated taint {taint.key}{value}:{taint.effect}"] += 1
+                counts[f"has the untolerated taint {taint.key}{value}:{taint.effect}"] += 1
         return counts.most_common()
 
     @staticmethod
