@@ -59,7 +59,9 @@ async def test_a_pod_whose_group_does_not_exist_says_so_and_starts_when_it_does(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
     await fleet.add(node("gpu").with_cards(1))
-    member = pod("early").in_group("later").slice(memory_gib=1).by(operator.scheduler).selecting(fleet.selector)
+    member = (
+        pod("early").in_group("later").slice(memory_gib=1).by(operator.scheduler).selecting(fleet.selector)
+    )
     await api.create(member.manifest(), namespace=namespace)
     told = await event_about(api, namespace, "early", "FailedScheduling")
     assert f"PodGroup {namespace}/later does not exist" in told["note"]
@@ -101,11 +103,13 @@ async def test_a_malformed_topology_object_is_an_event_on_the_node(
     await event_about(api, namespace, "x", "FailedScheduling")
 
 
-@pytest.mark.parametrize("spec", [{"minMember": -1}, {"minMember": "four"}, {"minMember": 1, "minResources": {"cpu": "NaN"}}])
+@pytest.mark.parametrize(
+    "spec", [{"minMember": -1}, {"minMember": "four"}, {"minMember": 1, "minResources": {"cpu": "NaN"}}]
+)
 async def test_a_malformed_group_is_refused_by_the_apiserver_itself(
     api: Api, namespace: str, spec: dict[str, object]
 ) -> None:
     manifest = group("bad", min_member=1).manifest()
     manifest["spec"] = spec
-    with pytest.raises(Refused, match="minMember|minResources"):
+    with pytest.raises(Refused, match=r"minMember|minResources"):
         await api.create(manifest, namespace=namespace)

@@ -42,7 +42,9 @@ async def test_gangs_are_bound_whole_across_an_outage_without_a_restart_of_the_o
         records = await api.items(at("gpuallocations", namespace))
         assert set(slices_by_card(records).values()) == {16384}, "every card is given once"
         recorded = {p["uid"]: p["node"] for record in records for p in record["status"]["pods"]}
-        assert recorded == {p["metadata"]["uid"]: p["spec"]["nodeName"] for p in await bound_now(api, namespace)}
+        assert recorded == {
+            p["metadata"]["uid"]: p["spec"]["nodeName"] for p in await bound_now(api, namespace)
+        }
 
         for p in await api.items(at("pods", namespace)):
             await api.delete(at("pods", namespace, p["metadata"]["name"]))

@@ -27,7 +27,9 @@ async def test_a_gang_of_slices_is_bound_whole_and_recorded(
 ) -> None:
     await fleet.add(node("gpu").with_cards(2, memory_mib=40960))
     await api.create(group("team", min_member=4).manifest(), namespace=namespace)
-    worker = pod("worker").in_group("team").slice(memory_gib=16).by(operator.scheduler).selecting(fleet.selector)
+    worker = (
+        pod("worker").in_group("team").slice(memory_gib=16).by(operator.scheduler).selecting(fleet.selector)
+    )
     await api.create_all(worker.copies(4), namespace=namespace)
 
     bound = await bound_pods(api, namespace, 4)
@@ -159,7 +161,10 @@ async def test_cost_saving_packs_and_high_performance_spreads(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
     await fleet.add(*nodes("gpu", 2, node("gpu").with_cards(2)))
-    for profile, prefix in ((operator.release.cost_saving, "pack"), (operator.release.high_performance, "spread")):
+    for profile, prefix in (
+        (operator.release.cost_saving, "pack"),
+        (operator.release.high_performance, "spread"),
+    ):
         await api.create(group(prefix, min_member=4).manifest(), namespace=namespace)
         member = pod(prefix).in_group(prefix).slice(memory_gib=2).by(profile).selecting(fleet.selector)
         await api.create_all(member.copies(4), namespace=namespace)
@@ -199,7 +204,9 @@ async def test_a_mixed_node_gives_each_request_a_card_that_holds_it(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
     await fleet.add(
-        node("mixed").with_cards(1, model="T4", memory_mib=16384).with_cards(1, model="A100", memory_mib=40960)
+        node("mixed")
+        .with_cards(1, model="T4", memory_mib=16384)
+        .with_cards(1, model="A100", memory_mib=40960)
     )
     asking = pod("x").by(operator.scheduler).selecting(fleet.selector)
     await api.create(asking.named("large").slice(memory_gib=30).manifest(), namespace=namespace)

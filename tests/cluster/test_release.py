@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from alnair.api import names
 from harness.api import Api, at
-from harness.builders import group, job, node, pod
+from harness.builders import deployment, group, job, node, pod
 from harness.fixtures import Fleet
 from harness.operator import Operator
-from harness.watching import bound_now, bound_pods, event_about, record_of_group, record_of_pod
+from harness.watching import bound_now, event_about, record_of_group, record_of_pod, slices_by_card
 
 
 async def test_the_record_goes_with_its_last_pod_and_the_card_is_free_again(
@@ -20,7 +20,9 @@ async def test_the_record_goes_with_its_last_pod_and_the_card_is_free_again(
     record = await record_of_group(api, namespace, "first", phase="Bound")
 
     await api.delete(at("pods", namespace, "m-0"))
-    await api.until(at("gpuallocations", namespace, record["metadata"]["name"]), lambda it: it["status"]["scheduled"] == 1)
+    await api.until(
+        at("gpuallocations", namespace, record["metadata"]["name"]), lambda it: it["status"]["scheduled"] == 1
+    )
     await api.delete(at("pods", namespace, "m-1"))
     await api.until_gone(at("gpuallocations", namespace, record["metadata"]["name"]))
 
@@ -98,23 +100,31 @@ async def test_a_pod_recreated_under_its_name_is_another_pod(
     await api.until_gone(at("gpuallocations", namespace, gone))
 
 
-async def test_a_gang_that_loses_members_while_binding_is_rolled_back_and_comes_back_whole(
+async def test_a_gang_whose_member_is_deleted_in_the_middle_ends_whole(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
-    """One member is deleted in the moment of the commit: its replacement takes the kept place."""
+    """Whether it goes before the commit, between commit and bind or after it: its replacement joins."""
     await fleet.add(node("gpu").with_cards(4))
     await api.create(group("torn", min_member=4).giving_up_after(5).manifest(), namespace=namespace)
     member = pod("t").in_group("torn").asking(gpu=1).by(operator.scheduler).selecting(fleet.selector)
-    await api.create(job("torn", member.annotated({"keep": "running"}), count=4).manifest(), namespace=namespace)
+    await api.create(deployment("torn", member, replicas=4).manifest(), namespace=namespace)
     pods = await api.until_all(at("pods", namespace), lambda pods: len(pods) == 4)
-    await api.delete(at("pods", namespace, pods[0]["metadata"]["name"]), grace=0)
+    lost = pods[0]["metadata"]
+    await api.delete(at("pods", namespace, lost["name"]), grace=0)
 
-    # Whatever the moment was, at rest four are bound or done, and no card was given twice.
     await api.until_all(
         at("pods", namespace),
         lambda pods: (
-            sum(bool(p["spec"].get("nodeName")) or p["status"]["phase"] == "Succeeded" for p in pods) >= 4
+            len(pods) == 4
+            and lost["uid"] not in {p["metadata"]["uid"] for p in pods}
+            and all(p["spec"].get("nodeName") for p in pods)
         ),
         timeout=60,
     )
-    await bound_pods(api, namespace, len(await bound_now(api, namespace)))
+    owner = await api.get(at("podgroups", namespace, "torn"))
+    record = await api.until(
+        at("gpuallocations", namespace, names.record_name("torn", owner["metadata"]["uid"])),
+        lambda it: it["status"]["phase"] == "Bound" and it["status"]["scheduled"] == 4,
+        timeout=60,
+    )
+    assert set(slices_by_card([record]).values()) == {24576}

@@ -18,7 +18,9 @@ async def bound_gang(api: Api, namespace: str, fleet: Fleet, operator: Operator)
     return await record_of_group(api, namespace, "team", phase="Bound")
 
 
-async def test_an_edited_record_is_restored(api: Api, namespace: str, fleet: Fleet, operator: Operator) -> None:
+async def test_an_edited_record_is_restored(
+    api: Api, namespace: str, fleet: Fleet, operator: Operator
+) -> None:
     record = await bound_gang(api, namespace, fleet, operator)
     path = at("gpuallocations", namespace, record["metadata"]["name"])
     await api.patch(f"{path}/status", {"status": {"pods": record["status"]["pods"][:1], "scheduled": 1}})
@@ -59,7 +61,8 @@ async def test_a_record_that_vanishes_altogether_is_written_anew(
     again = await api.until(
         path,
         lambda it: (
-            it["metadata"]["uid"] != record["metadata"]["uid"] and it.get("status", {}).get("phase") == "Bound"
+            it["metadata"]["uid"] != record["metadata"]["uid"]
+            and it.get("status", {}).get("phase") == "Bound"
         ),
     )
     assert again["status"]["pods"] == record["status"]["pods"]

@@ -13,12 +13,21 @@ from harness.audit import bindings, writes
 from harness.builders import group, node, nodes, pod
 from harness.fixtures import Fleet
 from harness.operator import Operator
-from harness.watching import bound_now, bound_pods, event_about, record_of_group, record_of_pod, slices_by_card
+from harness.watching import (
+    bound_now,
+    bound_pods,
+    event_about,
+    record_of_group,
+    record_of_pod,
+    slices_by_card,
+)
 
 MOMENTS = {
     "before the record exists": lambda records, bound: True,
     "when the record is created": lambda records, bound: bool(records),
-    "when the gang is committed": lambda records, bound: any(r.get("status", {}).get("pods") for r in records),
+    "when the gang is committed": lambda records, bound: any(
+        r.get("status", {}).get("pods") for r in records
+    ),
     "when the first pod is bound": lambda records, bound: bound >= 1,
     "when half of the gang is bound": lambda records, bound: bound >= 8,
 }
@@ -55,7 +64,8 @@ async def reached(api: Api, namespace: str, moment: str) -> None:
 
     async def follow_records() -> None:
         nonlocal records
-        async for records in api.follow(at("gpuallocations", namespace)):
+        async for listed in api.follow(at("gpuallocations", namespace)):
+            records = listed
             changed.set()
 
     async def follow_pods() -> None:
@@ -141,7 +151,9 @@ async def test_each_leader_has_a_higher_epoch_and_writes_nothing_once_all_is_qui
 
     user = f"system:serviceaccount:{namespace}:alnair"
     settled = len(writes(cluster, user))
-    await api.never(path, lambda it: it["metadata"]["resourceVersion"] != second["metadata"]["resourceVersion"], during=5)
+    await api.never(
+        path, lambda it: it["metadata"]["resourceVersion"] != second["metadata"]["resourceVersion"], during=5
+    )
     later = [f"{each['verb']} {each['requestURI']}" for each in writes(cluster, user)[settled:]]
     assert later == []
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from harness.api import Api, Object, at
+from harness.api import Api, Object, Refused, at
 from harness.builders import PodBuilder, group, node, pod
 from harness.fixtures import Fleet
 from harness.operator import Operator
@@ -42,7 +42,12 @@ async def one_pod_refused(api: Api, namespace: str) -> AsyncIterator[str]:
         "spec": {
             "matchConstraints": {
                 "resourceRules": [
-                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE"],
+                        "resources": ["pods/binding"],
+                    }
                 ]
             },
             "validations": [
@@ -78,7 +83,7 @@ async def _in_force(api: Api, namespace: str) -> None:
     for _ in range(100):
         try:
             await api.call("POST", at("pods", namespace, "w-3", "binding"), trial)
-        except Exception as refused:
+        except Refused as refused:
             if "must not be bound" in str(refused):
                 return
         await asyncio.sleep(0.1)  # there is nothing to watch: the policy's effect has no object

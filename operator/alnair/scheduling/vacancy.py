@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from alnair.scheduling.plugins.gpu_cards import candidates
 from alnair.scheduling.profile import Profile
 from alnair.state.draft import Draft
 from alnair.state.holding import Holding
@@ -41,12 +42,24 @@ def match_vacancies(
 
 def _let_in(shape: PodShape, holding: Holding, row: int, profile: Profile, draft: Draft) -> bool:
     draft.give_back(row, holding.containers)
-    let_in = bool(profile.passes(shape, draft.only(row))[0])
+    one = draft.only(row)
+    let_in = bool(profile.passes(shape, one)[0]) and _still_good(shape, holding, one)
     if let_in:
         draft.take(row, shape, holding.containers)
     else:
         draft.take(row, PodShape(requests=()), holding.containers)
     return let_in
+
+
+def _still_good(shape: PodShape, holding: Holding, one: Draft) -> bool:
+    """The very cards that were kept could serve again: none has vanished, fallen ill or shrunk."""
+    demands = {demand.container: demand for demand in shape.gpu.demands}
+    for share in holding.containers:
+        fitting = candidates(demands[share.name], shape.gpu, one)[0]
+        good = {card for index, card in enumerate(one.card_ids[0]) if fitting[index]}
+        if not good.issuperset(piece.card for piece in share.slices):
+            return False
+    return True
 
 
 def _asked(shape: PodShape) -> Counter[Part]:

@@ -80,6 +80,20 @@ def test_a_place_on_a_node_that_is_gone_is_not_taken() -> None:
     assert matched(cluster, {"new": pod("p").asking(gpu=1)}, {"old": WHOLE}) == {}
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(node("a").with_cards(1, memory_mib=24576), id="vanished"),
+        pytest.param(node("a").with_cards(2, memory_mib=4096), id="shrunk"),
+    ],
+)
+def test_a_card_that_cannot_serve_any_more_is_not_taken_even_where_others_could(change: NodeBuilder) -> None:
+    cluster = two_nodes(old=SLICE)
+    cluster.add(change)
+    asking = pod("p").slice(memory_gib=6, compute=50)
+    assert matched(cluster, {"new": asking}, {"old": SLICE}) == {}
+
+
 def test_replacements_on_one_node_see_each_others_cpu() -> None:
     cluster = Cluster(A.holding(cpu="3"))
     places = {"one": Holding("a"), "two": Holding("a")}
