@@ -23,7 +23,7 @@ MEMORY_SECONDS = 600.0
 MOST_REMEMBERED = 20_000
 MOST_WAITING = 10_000
 WRITERS = 4
-LONGEST_NOTE = 1024
+LONGEST_NOTE = 1024  # bytes, as the apiserver counts them
 CONTROLLER = "alnair"
 
 
@@ -50,14 +50,17 @@ class Events:
         self._said: OrderedDict[tuple[str, str, str], float] = OrderedDict()
 
     def say(self, about: Regarding, *, reason: str, note: str, action: str, warning: bool = False) -> None:
-        note = note if len(note) <= LONGEST_NOTE else note[: LONGEST_NOTE - 1] + "…"
+        note = shortened(note)
         if self._repeats(about.uid, reason, note):
             return
         namespace = about.namespace or "default"
         event: dict[str, object] = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": f"{about.name[:200]}.{secrets.token_hex(8)}", "namespace": namespace},
+            "metadata": {
+                "name": f"{about.name[:200].rstrip('.-')}.{secrets.token_hex(8)}",
+                "namespace": namespace,
+            },
             "eventTime": self._clock.micro_stamp(),
             "reportingController": CONTROLLER,
             "reportingInstance": self._identity,
@@ -107,3 +110,11 @@ class Events:
                     await asyncio.sleep(pause)
             else:
                 self._metrics.events_dropped.inc()
+
+
+def shortened(note: str) -> str:
+    """The note as far as the apiserver takes it, never cut within a character."""
+    text = note.encode()
+    if len(text) <= LONGEST_NOTE:
+        return note
+    return text[: LONGEST_NOTE - 3].decode(errors="ignore") + "…"

@@ -117,6 +117,10 @@ class Reports:
                 except Unanswered as error:
                     log.warning("gang %s: not reported, trying again: %s", gang, error)
                     self._later(gang, REWORD_SECONDS)
+                except Exception:
+                    log.exception(
+                        "gang %s: reporting failed", gang
+                    )  # one gang's trouble stops nobody's report
 
         while True:
             await self._wake.wait()

@@ -172,9 +172,13 @@ class Client:
 
 
 def _object(text: bytes) -> dict[str, Any]:
-    parsed = orjson.loads(text)
+    """An answer that is no JSON object comes from something in between: what became of the call is unknown."""
+    try:
+        parsed = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        parsed = None
     if not isinstance(parsed, dict):
-        raise TypeError(f"the apiserver answered with {type(parsed).__name__}, not with an object")
+        raise Unanswered(call="the answer", why=f"is no JSON object: {text[:80]!r}")
     return parsed
 
 

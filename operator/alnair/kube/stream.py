@@ -143,11 +143,15 @@ class Stream(Generic[T]):
             if event.type == "ERROR":
                 status = self._versioned.decode(event.object)
                 raise _Gap(f"{status.code} {status.message}")
-            if event.type != "BOOKMARK" and (thing := self._decode(event.object)) is not None:
-                if event.type == "DELETED":
-                    self._sink.drop(thing)
+            if event.type != "BOOKMARK":
+                thing = self._decode(event.object)
+                if event.type != "DELETED":
+                    if thing is not None:
+                        self._sink.put(thing)
+                elif thing is None:
+                    raise _Gap("something was deleted that cannot be read")
                 else:
-                    self._sink.put(thing)
+                    self._sink.drop(thing)
             self._version = self._versioned.decode(event.object).metadata.resource_version or self._version
 
     def _decode(self, raw: msgspec.Raw) -> T | None:

@@ -199,10 +199,11 @@ def parse(manifest: dict[str, Any]) -> Record:
         for pod in status.get("pods") or []:
             containers: tuple[ContainerShare, ...] = containers_from_json(pod.get("containers") or [])
             record.members[pod["uid"]] = Member(pod["uid"], pod["name"], Holding(pod["node"], containers))
+        record.satisfied = bool(status.get("complete"))
+        record.seen(manifest)
+        own_name = record.key[1] == meta["name"]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Unparsable(f"{error!r}") from error
-    if record.key[1] != meta["name"]:
+    if not own_name:
         raise Unparsable(f"the name does not belong to owner {owner.kind}/{owner.name}")
-    record.satisfied = bool(status.get("complete"))
-    record.seen(manifest)
     return record

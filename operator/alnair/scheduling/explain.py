@@ -32,7 +32,10 @@ class ClassShortfall:
 def why_not(short: Sequence[ClassShortfall], *, fit: int, gang: int, profile: Profile, draft: Draft) -> str:
     parts = []
     for lack in short:
-        who = "1 more needs" if lack.missing == 1 else f"{lack.missing} more each need"
+        missing = min(
+            lack.missing, gang - fit
+        )  # members beyond those that the gang needs are not what it waits for
+        who = "1 more needs" if missing == 1 else f"{missing} more each need"
         if gang == 1:
             who = "The pod needs"
         parts.append(f"{who} {requirement(lack.shape)}, but {node_reasons(lack.shape, profile, draft)}")

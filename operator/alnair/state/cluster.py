@@ -123,6 +123,10 @@ class ClusterState:
     # -- pods ----------------------------------------------------------------------------------------------------
 
     def put_pod(self, pod: Pod) -> None:
+        """A bound pod is never unbound again: an event from before its Binding that comes late says nothing new."""
+        known = self.pods.get(pod.uid)
+        if known is not None and known.node and not pod.node:
+            pod.node = known.node
         self.pods[pod.uid] = pod
         self._recharge(pod.uid)
 

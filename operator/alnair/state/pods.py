@@ -22,6 +22,8 @@ CARD_RESOURCES = names.GPU_RESOURCES - {names.NVIDIA_GPU}
 # More than any node has of anything, and little enough that thousands of such amounts add up in 64 bits.
 MOST_OF_A_RESOURCE = 1 << 52
 
+MOST_SHAPES = 20_000
+
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 
 
@@ -82,6 +84,8 @@ class PodReader:
     def read(self, pod: wire.Pod) -> Pod:
         meta, spec = pod.metadata, pod.spec
         shape, problem = self._shape(spec, meta.annotations)
+        if len(self._shapes) > MOST_SHAPES:
+            self._shapes.clear()  # shapes of pods long gone; equal ones are still equal, only not the same object
         return Pod(
             uid=meta.uid,
             namespace=meta.namespace,

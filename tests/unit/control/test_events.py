@@ -133,7 +133,6 @@ async def test_an_event_that_is_refused_is_let_go_and_the_next_one_written() -> 
         assert sorted(event["note"] for event in await there.written(2)) == ["first", "second"]
 
 
-@pytest.mark.xfail(reason="control.events counts characters, and the dots that it adds are three bytes")
 async def test_a_long_note_is_cut_to_what_the_apiserver_takes() -> None:
     """1024 bytes, as the apiserver counts: one more and the whole event is refused."""
     async with paper() as there:
@@ -143,7 +142,6 @@ async def test_a_long_note_is_cut_to_what_the_apiserver_takes() -> None:
             assert len(event["note"].encode()) <= 1024
 
 
-@pytest.mark.xfail(reason="control.events cuts a name of more than 200 characters wherever it happens to")
 async def test_the_name_of_an_event_is_valid_whatever_the_objects_name_is_cut_to() -> None:
     async with paper() as there:
         there.say("x", about=Regarding("v1", "Pod", "a" * 199 + "." + "b" * 50, "u", "team"))
