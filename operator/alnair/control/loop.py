@@ -23,6 +23,7 @@ from alnair.scheduling import search
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.vacancy import match_vacancies
 from alnair.state.cluster import ClusterState
+from alnair.state.draft import Draft
 from alnair.state.holding import Holding
 from alnair.state.pods import Pod
 
@@ -112,10 +113,17 @@ class Loop:
         if record is not None and record.phase == ROLLING_BACK:
             self._refuse(gang, "the gang is being rolled back; it is tried again when its old pods are gone")
             return
-        placed, succeeded, whole = self._count(gang)
-        missing = 1 if whole else max(1, gang.min_member - placed - succeeded)
+        if record is not None and any(member.uncertain for member in record.members.values()):
+            return  # whether its members are gone is being asked; the answer wakes us
+        placed, outside = self._count(gang, record)
+        whole = (
+            record is not None
+            and record.satisfied
+            and any(member.bound and not member.gone for member in record.members.values())
+        )
+        missing = 1 if whole else max(1, gang.min_member - placed)
         if len(waiting) < missing:
-            there = placed + succeeded + len(waiting)
+            there = placed + len(waiting)
             self._refuse(
                 gang,
                 f"waiting for members: {there} of at least {gang.min_member} pods exist",
@@ -124,7 +132,8 @@ class Loop:
             return
         if gang.ready_since is None:
             gang.ready_since = self._clock.now()
-        placements, replaces = self._fill_vacancies(gang, record, waiting)
+        draft = self._state.draft()
+        placements, replaces = self._fill_vacancies(gang, record, waiting, draft)
         rest = [pod for pod in waiting if pod.uid not in replaces]
         if rest:
             with self._metrics.plan_seconds.time():
@@ -132,33 +141,33 @@ class Loop:
                     search.Gang(
                         members=tuple(search.Member(pod.uid, pod.name, pod.shape) for pod in rest),
                         needed=missing - len(placements),
-                        present=placed + succeeded + len(placements),
+                        present=placed + len(placements),
                     ),
                     self._profiles[gang.scheduler],
-                    self._state.draft(),
+                    draft,
                 )
             if isinstance(verdict, search.Plan):
                 placements += [(gang.pods[member.uid], holding) for member, holding in verdict.placements]
             elif len(placements) < missing:
                 self._refuse(gang, verdict.message)
                 return
-        self._start(gang, placements, replaces, least=max(1, gang.min_member - succeeded))
+        self._start(gang, placements, replaces, least=max(1, gang.min_member - outside))
 
-    def _count(self, gang: Gang) -> tuple[int, int, bool]:
-        """How many members have their place, how many are done, and whether the gang was whole already."""
-        placed = succeeded = 0
-        whole = False
+    def _count(self, gang: Gang, own: Record | None) -> tuple[int, int]:
+        """How many members have their place or are done with it, and how many of those are not in its own record.
+
+        The others are in the record of an earlier group of that name, or were released when they succeeded.
+        """
+        placed = outside = 0
         for pod in gang.pods.values():
             record = self._ledger.record_of(pod.uid)
-            if pod.phase == "Succeeded":
-                succeeded += 1
-            elif not pod.terminal and (pod.node or record is not None):
+            if pod.phase == "Succeeded" or (not pod.terminal and (pod.node or record is not None)):
                 placed += 1
-                whole |= record is not None and record.satisfied
-        return placed, succeeded, whole
+                outside += record is None or record is not own
+        return placed, outside
 
     def _fill_vacancies(
-        self, gang: Gang, record: Record | None, waiting: list[Pod]
+        self, gang: Gang, record: Record | None, waiting: list[Pod], draft: Draft
     ) -> tuple[list[tuple[Pod, Holding]], dict[str, str]]:
         """Replacements first take the kept places of the members that they replace."""
         if record is None or record.short_since is None:
@@ -168,7 +177,7 @@ class Loop:
             [(pod.uid, pod.shape) for pod in waiting],
             vacant,
             profile=self._profiles[gang.scheduler],
-            draft=self._state.draft(),
+            draft=draft,
         )
         return [(gang.pods[uid], vacant[old]) for uid, old in pairs.items()], pairs
 
@@ -211,6 +220,8 @@ class Loop:
                 gang.observe_bind_time(self._clock.now(), self._metrics.bind_seconds.observe)
             elif verdict is Verdict.REFUSED:
                 self.retry_later(gang, "the apiserver refuses the Binding", reason="BindingRefused")
+            else:
+                self.now_lost(pod.uid)
         finally:
             self._state.release(pod.uid)  # from here on the pod itself says where it is
             self._finished(gang)
@@ -222,6 +233,12 @@ class Loop:
             pod.node = holding.node
             self._state.put_pod(pod)
             self._reports.pod_scheduled(pod, holding)
+
+    def now_lost(self, uid: str) -> None:
+        """The apiserver says that the pod is gone or somebody else's: do not plan it again until its event comes."""
+        pod = self._state.pods.get(uid)
+        if pod is not None:
+            pod.terminating = True
 
     def _finished(self, gang: Gang) -> None:
         gang.busy = False
@@ -247,7 +264,7 @@ class Loop:
     def retry_later(self, gang: Gang, message: str, *, reason: str) -> None:
         """The apiserver said no, which nothing in the books can change: try again after a growing while."""
         gang.refusals += 1
-        wait = min(RETRY_SECONDS * 2 ** (gang.refusals - 1), LONGEST_RETRY_SECONDS)
+        wait = min(RETRY_SECONDS * 2 ** min(gang.refusals - 1, 5), LONGEST_RETRY_SECONDS)
         gang.retry_after = self._clock.now() + wait
         self._refuse(gang, message, reason=reason)
 

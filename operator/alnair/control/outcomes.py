@@ -38,10 +38,14 @@ class Outcomes:
     def member_bound(self, record: Record, member: Member) -> None:
         self._loop.now_bound(member.uid, member.holding)
 
-    def binding_refused(self, record: Record, member: Member) -> None:
+    def member_lost(self, record: Record, member: Member) -> None:
+        self._loop.now_lost(member.uid)
+
+    def binding_refused(self, record: Record, names: list[str]) -> None:
         if (gang := self._gang_of(record)) is not None:
+            pods = ", ".join(sorted(names)[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
             self._loop.retry_later(
-                gang, f"the apiserver refuses the Binding of pod {member.name}", reason="BindingRefused"
+                gang, f"the apiserver refuses the Binding of {pods}", reason="BindingRefused"
             )
 
     def record_settled(self, record: Record) -> None:
@@ -97,7 +101,11 @@ class Outcomes:
         if record.short_since is None or record.phase != COMMITTED or record.lock.locked():
             return
         gang = self._gang_of(record)
-        limit = gang.group.timeout_seconds if gang is not None and gang.group is not None else 0
+        group = gang.group if gang is not None else None
+        limit = group.timeout_seconds if group is not None else 0
+        if group is not None and group.min_member <= len(record.bound()) < record.min_member:
+            ledger.spawn(ledger.judge_again(record, group.min_member), f"judge {record} again")
+            return
         if now - record.short_since > (limit or KEEP_SECONDS):
             why = f"members were lost while binding and not replaced within {limit or KEEP_SECONDS:g} s"
             ledger.spawn(ledger.roll_back(record, why), f"roll back {record}")

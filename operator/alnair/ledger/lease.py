@@ -91,6 +91,7 @@ class Lease:
                 except Refused as error:
                     log.warning("the lease could not be renewed: %s", error)
                     await self._look()
+                    await asyncio.sleep(0.2)
 
     async def confirm(self) -> None:
         """Return once the apiserver has said, in answer to a question asked *after* this call, that we lead.

@@ -55,7 +55,8 @@ class Listener(Protocol):
     """Who wants to know. Plain calls, made while the record's lock is held: no waiting in them."""
 
     def member_bound(self, record: Record, member: Member) -> None: ...
-    def binding_refused(self, record: Record, member: Member) -> None: ...
+    def member_lost(self, record: Record, member: Member) -> None: ...
+    def binding_refused(self, record: Record, names: list[str]) -> None: ...
     def record_settled(self, record: Record) -> None: ...
     def record_shrunk(self, record: Record) -> None: ...
     def record_short(self, record: Record) -> None: ...
@@ -96,9 +97,11 @@ class Ledger:
     @asynccontextmanager
     async def writing(self, record: Record) -> AsyncIterator[None]:
         """The record is ours alone; afterwards the listener knows that it may be planned for again."""
-        async with record.lock:
-            yield
-        self.listener.record_free(record)
+        try:
+            async with record.lock:
+                yield
+        finally:
+            self.listener.record_free(record)
 
     # -- plan and commit -----------------------------------------------------------------------------------------
 
@@ -139,13 +142,17 @@ class Ledger:
                 if member.replaces in record.members
             ]
             before = record.phase
+            # Whole once and empty since is a new gang: it has to become whole by itself.
+            record.satisfied = record.satisfied and any(
+                member.bound and not member.gone for member in record.members.values()
+            )
             record.members.update(added)
             record.phase = COMMITTED
             try:
                 _must_fit(record)
                 if not record.exists:
                     await self.writer.create(record)
-                await self.writer.write(record)
+                await self.writer.write(record, commit=True)
             except (Refused, TooLarge) as refused:
                 record.phase = before
                 for uid in added:
@@ -158,33 +165,65 @@ class Ledger:
             self._forget(member.uid for member in replaced)
             await self._bind(record)
 
-    async def roll_forward(self, record: Record) -> None:
+    async def roll_forward(self, record: Record, *, recovering: bool = False) -> None:
         """Finish what another leader, or we before a crash, committed: the same pods to the same targets."""
         async with self.writing(record):
-            await self._bind(record)
+            if not record.closing and record.phase != ROLLING_BACK:
+                await self._bind(record, recovering=recovering)
 
-    async def _bind(self, record: Record) -> None:
+    async def _bind(self, record: Record, *, recovering: bool = False) -> None:
+        """The decision stands in the record: whatever happens here, it is carried to an end."""
+        try:
+            await self._bind_all(record, recovering=recovering)
+        except LeadershipLost:
+            raise
+        except Exception:
+            log.exception("record %s: binding failed; trying again in %g s", record, BUDGET_PAUSE)
+            self.spawn(self._roll_forward_later(record), f"roll forward {record}")
+
+    async def _roll_forward_later(self, record: Record) -> None:
+        await asyncio.sleep(BUDGET_PAUSE)
+        await self.roll_forward(record)
+
+    async def _bind_all(self, record: Record, *, recovering: bool) -> None:
         namespace = record.owner.namespace
         unbound = [member for member in record.members.values() if not (member.bound or member.gone)]
         verdicts = await asyncio.gather(*(self.binder.bind(namespace, member) for member in unbound))
         misplaced: list[Member] = []
+        refused: list[str] = []
         for member, verdict in zip(unbound, verdicts, strict=True):
             if verdict is Verdict.REFUSED:
                 # Only once the pod was changed can no older Binding land, and only then is the slice free to go.
-                self.listener.binding_refused(record, member)
+                refused.append(member.name)
                 verdict = await self.binder.fence(namespace, member, "the Binding was refused") or verdict
             if verdict is Verdict.BOUND:
                 member.bound = True
                 self.listener.member_bound(record, member)
+            elif verdict is Verdict.GONE and recovering and self._out_of_reach(member):
+                member.bound = True  # bound by our predecessor, as far as anybody can tell
+                self._park(member)
             elif verdict is Verdict.GONE:
                 member.gone = True
+                self.listener.member_lost(record, member)
             else:
                 log.warning("pod %s/%s: %s", namespace, member.name, verdict.value)
                 misplaced.append(member)
+                if verdict is Verdict.ELSEWHERE:
+                    self.listener.member_lost(record, member)
+        if refused:
+            self.listener.binding_refused(record, refused)
         await self._conclude(record, misplaced)
 
     async def _conclude(self, record: Record, misplaced: list[Member]) -> None:
         """All binds are known: settle, wait for replacements, or take everything back."""
+        before = dict(record.members)
+        try:
+            await self._conclude_without(record, misplaced)
+        except Refused:
+            record.members = before
+            raise
+
+    async def _conclude_without(self, record: Record, misplaced: list[Member]) -> None:
         for member in misplaced:
             record.members.pop(member.uid, None)
         if record.satisfied or len(record.bound()) >= record.min_member:
@@ -221,6 +260,7 @@ class Ledger:
         member = record.members.get(pod.uid) if record is not None else None
         if record is None or member is None:
             return
+        member.uncertain = False
         if pod.node and pod.node == member.holding.node:
             member.bound = True
         elsewhere = bool(pod.node) and pod.node != member.holding.node
@@ -235,13 +275,20 @@ class Ledger:
         member = record.members.get(uid) if record is not None else None
         if record is None or member is None:
             return
-        node = self.state.nodes.get(member.holding.node)
-        if member.bound and node is not None and not node.ready:
-            # Deleted by force while the kubelet is out of reach: the container may still be running on the card.
-            self._parked.setdefault(node.name, set()).add(uid)
+        member.uncertain = False
+        if member.bound and self._out_of_reach(member):
+            self._park(member)
             return
         member.gone = True
         self.release_soon(record)
+
+    def _out_of_reach(self, member: Member) -> bool:
+        """A pod deleted by force while its kubelet is out of reach may still be running on the card."""
+        node = self.state.nodes.get(member.holding.node)
+        return node is not None and not node.ready
+
+    def _park(self, member: Member) -> None:
+        self._parked.setdefault(member.holding.node, set()).add(member.uid)
 
     def observe_node(self, name: str) -> None:
         """The node is back, or gone for good: what was deleted there by force is released now."""
@@ -313,6 +360,13 @@ class Ledger:
 
     # -- roll back -----------------------------------------------------------------------------------------------
 
+    async def judge_again(self, record: Record, min_member: int) -> None:
+        """The group needs fewer members than it did: it may be whole as it is."""
+        async with self.writing(record):
+            if record.short_since is not None and not record.closing:
+                record.min_member = min_member
+                await self._conclude(record, [])
+
     async def roll_back(self, record: Record, why: str) -> None:
         """The gang cannot become whole: free the kept places and evict the members that were bound."""
         async with self.writing(record):
@@ -368,11 +422,10 @@ class Ledger:
             try:
                 await self.client.create(f"/api/v1/namespaces/{namespace}/pods/{member.name}/eviction", body)
                 return
-            except Refused as refused:
-                log.info("evict %s/%s: %s", namespace, member.name, refused)
-                return  # 404 or another UID: gone already, and the pod stream tells
-            except Unanswered as error:
-                log.info("evict %s/%s: %s; trying again", namespace, member.name, error)
+            except (Refused, Unanswered) as error:
+                log.info("evict %s/%s: %s", namespace, member.name, error)
+                if isinstance(error, Refused) and error.status in (404, 409):
+                    return  # gone, or another UID: the pod stream tells
                 await asyncio.sleep(BUDGET_PAUSE)
 
     # -- take-over by recovery and repair ------------------------------------------------------------------------

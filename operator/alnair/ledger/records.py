@@ -66,6 +66,7 @@ class Member:
     version: str = ""  # of the pod when it was planned: what the first Binding names
     bound: bool = False
     gone: bool = False
+    uncertain: bool = False  # not among the pods when we took over; whether it is gone is being asked
     replaces: str = ""  # UID of a lost member whose place this one takes
 
 

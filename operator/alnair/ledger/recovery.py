@@ -103,8 +103,9 @@ async def _stamp(ledger: Ledger, record: Record) -> Record | None:
         except Unparsable as error:
             log.error("GPUAllocation %s is ignored: %s", _name(there), error)
             return None
-        if record.epoch > ledger.epoch:
-            await ledger.lease.confirm()  # a newer leader's, or a hand's
+        if record.epoch >= ledger.epoch:
+            # A rival's that counted as we did, a newer leader's, a hand's, or our own stamp whose answer got lost.
+            await ledger.lease.confirm()
             ledger.epoch = record.epoch + 1
 
 
@@ -115,14 +116,15 @@ def resume(ledger: Ledger) -> None:
             if (pod := ledger.state.pods.get(member.uid)) is not None:
                 ledger.observe_pod(pod)
             elif record.satisfied or record.phase == ROLLING_BACK:
-                member.bound = True  # it was, and whether it is gone is asked before anything is released
+                # It was bound; whether it is gone is asked before anything is released.
+                member.bound = member.uncertain = True
                 ledger.observe_pod_missing(member.uid)
         if record.phase == ROLLING_BACK:
             ledger.resume_roll_back(record)
         elif not record.members:
             ledger.spawn(_drop_empty(ledger, record), f"drop {record}")
         elif record.phase != BOUND or any(not member.bound for member in record.members.values()):
-            ledger.spawn(ledger.roll_forward(record), f"roll forward {record}")
+            ledger.spawn(ledger.roll_forward(record, recovering=True), f"roll forward {record}")
     ledger.resumed()
 
 
@@ -159,7 +161,8 @@ async def adopt(ledger: Ledger, owner: Owner, *, scheduler: str, min_member: int
         if record.closing or not members:
             return
         record.members.update(members)
-        record.phase, record.satisfied, record.short_since = BOUND, True, None
+        if not record.exists:
+            record.phase, record.satisfied = BOUND, True
         record.conditions = [
             {
                 "type": "Adopted",

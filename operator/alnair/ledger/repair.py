@@ -56,6 +56,10 @@ async def _repair(ledger: Ledger, record: Record, version: str) -> None:
             (meta.get("labels") or {}).get(key) != value for key, value in record.labels().items()
         )
         edited = not says_the_same(there.get("status") or {}, record.status())
+        # Whose hand was it? A successor's stamp looks like an edit, and adopting its version would disarm the fence.
+        await ledger.lease.confirm()
+        if (epoch := int((there.get("status") or {}).get("epoch") or 0)) > record.epoch:
+            record.epoch = epoch + 1
         record.seen(there)
         try:
             if stripped and not meta.get("deletionTimestamp"):

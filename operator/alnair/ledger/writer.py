@@ -79,10 +79,11 @@ class RecordWriter:
                 await pauses.rest(error)
         record.unlooked = True
 
-    async def write(self, record: Record) -> None:
+    async def write(self, record: Record, *, commit: bool = False) -> None:
         """Make the object's status say what the record says. Returns only when it does.
 
-        Raises Refused only when no earlier try of this write can still land.
+        A `commit` that is forbidden for good raises Refused, once no earlier try of it can still land: nothing is
+        decided then. Everything later has been decided and is insisted on.
         """
         pauses, forbidden, uncertain = Pauses(), 0, False
         while True:
@@ -104,7 +105,7 @@ class RecordWriter:
                 elif refused.status == 409:
                     if await self._landed(record):
                         return
-                elif not_now(refused) and (uncertain or forbidden < REFUSALS):
+                elif not_now(refused) and (not commit or uncertain or forbidden < REFUSALS):
                     forbidden += 1
                     await pauses.rest()
                 else:

@@ -221,6 +221,8 @@ class ClusterState:
             for name in {after.node, after.card_node}:
                 self._charged_to[name].add(uid)
             self._charges[uid] = after
+            if after.slices and after.card_node in self.nodes and not self._knows(after):
+                self._renew_cards(self.nodes[after.card_node], afresh=True)
 
     def _charge_of(self, uid: str) -> Charge | None:
         pod, holding = self.pods.get(uid), self.holdings.get(uid)
@@ -261,12 +263,19 @@ class ClusterState:
     def _charges_to(self, name: str) -> Iterable[Charge]:
         return (self._charges[uid] for uid in self._charged_to.get(name, ()))
 
+    def _knows(self, charge: Charge) -> bool:
+        cards = self._card_ids[self._rows[charge.card_node]]
+        return all(piece.card in cards for piece in charge.slices)
+
     def _free(self) -> None:
         self.freed += 1
         self.on_freed()
 
-    def _renew_cards(self, node: Node) -> None:
-        """The node's cards may have changed: write its row of the card arrays anew, charges and all."""
+    def _renew_cards(self, node: Node, *, afresh: bool = False) -> None:
+        """The node's cards may have changed: write its row of the card arrays anew, charges and all.
+
+        `afresh`: as if the node were seen for the first time, because a pod came that holds cards we do not know.
+        """
         held = [
             piece
             for charge in self._charges_to(node.name)
@@ -274,7 +283,8 @@ class ClusterState:
             for piece in charge.slices
         ]
         inventory = conclude(node, self.topologies.get(node.name))
-        inventory = guard_against_renaming(inventory, node.name, {piece.card for piece in held})
+        before = NO_CARDS if afresh else self.inventories.get(node.name, NO_CARDS)
+        inventory = guard_against_renaming(inventory, before, {piece.card for piece in held})
         self.inventories[node.name] = inventory
         row = self._rows[node.name]
         self._widen_cards(len(inventory.cards))

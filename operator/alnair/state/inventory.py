@@ -75,20 +75,22 @@ def conclude(node: Node, topology: NodeResourceTopology | None) -> Inventory:
     return Inventory(problems=tuple(problems)) if problems else NO_CARDS
 
 
-def guard_against_renaming(inventory: Inventory, node: str, held: Set[str]) -> Inventory:
-    """Close the node's cards while pods hold some of them under names of another source.
+def guard_against_renaming(inventory: Inventory, before: Inventory, held: Set[str]) -> Inventory:
+    """Close the node's cards while pods hold some of them under names that another source gave them.
 
     When the source that told UUIDs falls silent, the next one calls the same cards NODE/INDEX. Read naively, all that
-    is held would vanish from the books and the full cards be given out again.
+    is held would vanish from the books and the full cards be given out again. A card that vanishes while its source
+    goes on speaking is no renaming. At a start, with nothing to compare, it is one if none of the names is known.
     """
-    numbered = bool(inventory.cards) and inventory.cards[0].id.startswith(f"{node}/")
-    unknown = held - {card.id for card in inventory.cards}
-    renamed = sorted(card for card in unknown if card.startswith(f"{node}/") != numbered)
-    if not renamed or not inventory.cards:
+    known = {card.id for card in inventory.cards}
+    unknown = sorted(held - known)
+    first = not before.source
+    suspicious = before.renamed or (held.isdisjoint(known) if first else before.source != inventory.source)
+    if not unknown or not suspicious or not inventory.cards:
         return inventory
     problem = (
         f"the cards are now told by {inventory.source} under other names, but pods still hold "
-        f"{', '.join(renamed[:3])}; nothing new is placed on them until those pods end or the names come back"
+        f"{', '.join(unknown[:3])}; nothing new is placed on them until those pods end or the names come back"
     )
     closed = tuple(replace(card, healthy=False) for card in inventory.cards)
     return Inventory(closed, inventory.source, (*inventory.problems, problem), renamed=True)
