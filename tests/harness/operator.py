@@ -24,13 +24,15 @@ import aiohttp
 import pytest
 import yaml
 
+from alnair.sandbox import installation
 from alnair.sandbox.access import Access
+from alnair.sandbox.installation import RELEASE, Installation
 from alnair.sandbox.processes import LAUNCHER, log_tail
 from harness.fixtures import REPOSITORY
 from harness.plugin import show_log_on_failure
 
 CHART = REPOSITORY / "charts" / "alnair"
-RELEASE = "alnair"
+LEASE = "--lease-duration=3"  # so that the next one need not wait long after a kill -9
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,19 @@ class Release:
     """The chart as installed for one test."""
 
     cluster: Access
-    namespace: str
-    kubeconfig: Path
-    config: Path
+    installed: Installation
+
+    @property
+    def namespace(self) -> str:
+        return self.installed.namespace
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.installed.kubeconfig
+
+    @property
+    def config(self) -> Path:
+        return self.installed.config
 
     @property
     def scheduler(self) -> str:
@@ -57,19 +69,14 @@ class Release:
 
 
 def install(cluster: Access, namespace: str, folder: Path) -> Release:
-    """`helm install`, a token of the chart's ServiceAccount, and the config file out of its ConfigMap."""
+    """The chart in the test's namespace, with scheduler names of its own and without the CRDs, which are shared."""
     shipped = yaml.safe_load((CHART / "values.yaml").read_text())["profiles"]
     profiles = [{**each, "schedulerName": own_name(each["schedulerName"], namespace)} for each in shipped]
     crds = {"podGroups": False, "nodeResourceTopologies": False, "gpuAllocations": False}
-    values = folder / "values.json"
-    values.write_text(json.dumps({"replicas": 0, "crds": crds, "profiles": profiles}))
-    cluster.helm("install", RELEASE, str(CHART), "--namespace", namespace, "--values", str(values))
-    config = folder / "config.yaml"
-    config.write_text(
-        cluster.request("GET", f"/api/v1/namespaces/{namespace}/configmaps/{RELEASE}")["data"]["config.yaml"]
+    installed = installation.install(
+        cluster, chart=CHART, namespace=namespace, folder=folder, values={"crds": crds, "profiles": profiles}
     )
-    kubeconfig = cluster.token_kubeconfig(namespace, RELEASE, path=folder / "operator.kubeconfig")
-    return Release(cluster=cluster, namespace=namespace, kubeconfig=kubeconfig, config=config)
+    return Release(cluster, installed)
 
 
 def own_name(profile: str, namespace: str) -> str:
@@ -94,33 +101,21 @@ class Operator:
     def scheduler(self) -> str:
         return self.release.scheduler
 
-    def command(self) -> list[str]:
-        return [
-            str(Path(sys.executable).with_name("alnair")),
-            "run",
-            f"--kubeconfig={self.release.kubeconfig}",
-            f"--config={self.release.config}",
-            f"--lease-namespace={self.release.namespace}",
-            f"--lease-name={RELEASE}",
-            "--lease-duration=3",
-            "--metrics-port=0",
-            "--liveness-port=0",
-            *self.flags,
-        ]
-
     async def start(self, *, timeout: float = 30) -> None:
         """Returns when the operator says that it is ready."""
         assert not self.running(), "the operator runs already"
         self.ended_on_purpose = False
         ready: Future[dict[str, Any]] = Future()
+        command = installation.command(self.release.installed, LEASE, *self.flags)
         with self.log.open("ab") as log:
             # Started here, in the main thread: it dies with the thread that started it.
             self.process = subprocess.Popen(  # noqa: ASYNC220 (it returns at once)
-                [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), *self.command()],
+                [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
+                env=installation.environment(self.log.parent),
             )
         threading.Thread(
             target=self._read, args=(self.process, ready), name="operator stdout", daemon=True

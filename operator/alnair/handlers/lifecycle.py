@@ -25,6 +25,7 @@ from typing import Any
 
 import kopf
 
+from alnair.api import names
 from alnair.api.config import Config
 from alnair.console.server import Console
 from alnair.control.events import Events
@@ -38,7 +39,7 @@ from alnair.handlers.feeds import NodeFeed, PodFeed
 from alnair.handlers.handover import Handover
 from alnair.handlers.resync import Resync
 from alnair.handlers.topology import Topologies
-from alnair.kube import Client, Connection, Stream
+from alnair.kube import Client, Connection, Refused, Stream, Unanswered
 from alnair.kube.clock import Clock
 from alnair.ledger import recovery
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
@@ -99,7 +100,7 @@ class Operator:
         ):
             heart = asyncio.create_task(self._heartbeat(), name="heartbeat")
             lead = asyncio.create_task(self._lead(client, lease_client, console), name="lead")
-            kopf_thread.start()
+            watching = asyncio.create_task(self._watch_kinds(client, kopf_thread), name="watch the kinds")
             stopped = asyncio.create_task(stop.wait(), name="stop")
             try:
                 await asyncio.wait({lead, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -107,9 +108,9 @@ class Operator:
                 if lead.done() and (error := lead.exception()) is not None:
                     log.error("stopping: %s", error, exc_info=not isinstance(error, LeadershipLost) and error)
             finally:
-                for task in (lead, stopped, heart):
+                for task in (lead, stopped, heart, watching):
                     task.cancel()
-                await asyncio.gather(lead, stopped, heart, return_exceptions=True)
+                await asyncio.gather(lead, stopped, heart, watching, return_exceptions=True)
                 kopf_thread.stop()
                 await console.stop()
         return code
@@ -209,6 +210,21 @@ class Operator:
                     await ledger.drain(GRACE_SECONDS)
                 await ledger.close()
 
+    async def _watch_kinds(self, client: Client, kopf_thread: KopfThread) -> None:
+        """Kopf looks once which kinds there are: it starts when all three are served."""
+        complaint = ""
+        for version in (names.API_PODGROUP, names.API_NRT, names.API_ALLOCATION):
+            while True:
+                try:
+                    await client.get(f"/apis/{version}")
+                    break
+                except (Refused, Unanswered) as error:
+                    if str(error) != complaint:
+                        complaint = str(error)
+                        log.warning("waiting for the kinds of %s; are its CRDs installed? %s", version, error)
+                    await asyncio.sleep(1)
+        kopf_thread.start()
+
     async def _heartbeat(self) -> None:
         while True:
             self._beat = self._clock.now()
@@ -278,7 +294,8 @@ class KopfThread:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(timeout=GRACE_SECONDS)
+        if self._thread.is_alive():
+            self._thread.join(timeout=GRACE_SECONDS)
 
     def _run(self) -> None:
         while not self._stop.is_set():

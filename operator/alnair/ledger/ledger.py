@@ -382,7 +382,7 @@ class Ledger:
                 return
             record.phase, record.short_since = ROLLING_BACK, None
             lone = [member.name for member in record.members.values() if not self._would_come_back(member)]
-            record.conditions = [self._rollback_condition(why, lone)]
+            record.conditions = [self._rollback_condition(record, why, lone)]
             await self.writer.write(record)
             self._forget(member.uid for member in vacant)
             self.listener.record_rolled_back(record, why)
@@ -398,7 +398,7 @@ class Ledger:
         pod = self.state.pods.get(member.uid)
         return pod is not None and pod.controlled
 
-    def _rollback_condition(self, why: str, lone: list[str]) -> dict[str, Any]:
+    def _rollback_condition(self, record: Record, why: str, lone: list[str]) -> dict[str, Any]:
         message = f"rolled back: {why}"
         if lone:
             message += f"; not evicted because nothing would recreate them: {', '.join(sorted(lone)[:10])}"
@@ -407,6 +407,7 @@ class Ledger:
             "status": "False" if lone else "True",
             "reason": "PodsWithoutController" if lone else "GangIncomplete",
             "message": message[:1024],
+            "observedGeneration": record.generation,
             "lastTransitionTime": self.clock.stamp(),
         }
 

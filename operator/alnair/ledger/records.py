@@ -82,6 +82,7 @@ class Record:
     conditions: list[dict[str, Any]] = field(default_factory=list)
     uid: str = ""
     version: str = ""
+    generation: int = 1
     short_since: float | None = None  # committed, bound in part, waiting for replacements of lost members
     satisfied: bool = (
         False  # minMember was reached once since the commit: losing members is no roll-back any more
@@ -113,7 +114,11 @@ class Record:
     def seen(self, written: dict[str, Any]) -> None:
         """The apiserver's answer to a write or a read of ours."""
         meta = written["metadata"]
-        self.uid, self.version = meta["uid"], meta["resourceVersion"]
+        self.uid, self.version, self.generation = (
+            meta["uid"],
+            meta["resourceVersion"],
+            meta.get("generation", 1),
+        )
         self.own_versions.append(self.version)
 
     def __str__(self) -> str:

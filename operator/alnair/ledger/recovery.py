@@ -169,6 +169,7 @@ async def adopt(ledger: Ledger, owner: Owner, *, scheduler: str, min_member: int
                 "status": "True",
                 "reason": "RecordWasLost",
                 "message": "written anew from the annotations of the bound pods",
+                "observedGeneration": record.generation,
                 "lastTransitionTime": ledger.clock.stamp(),
             }
         ]

@@ -51,25 +51,29 @@ def install(
     return Installation(namespace, kubeconfig, config)
 
 
-def operator(installation: Installation, *, log: Path, flags: tuple[str, ...] = ()) -> Child:
-    """`alnair run`, not started yet. Start it from a thread that lives as long as it should."""
-    return Child(
-        "the operator",
-        [
-            Path(sys.executable).with_name("alnair"),
-            "run",
-            f"--kubeconfig={installation.kubeconfig}",
-            f"--config={installation.config}",
-            f"--lease-namespace={installation.namespace}",
-            f"--lease-name={RELEASE}",
-            "--metrics-port=0",
-            "--liveness-port=0",
-            *flags,
-        ],
-        log=log,
-        # Files that a killed process leaves go with the folder.
-        environment={**os.environ, "TMPDIR": str(log.parent)},
-    )
+def command(installation: Installation, *flags: str) -> list[str]:
+    """`alnair run` for this installation."""
+    return [
+        str(Path(sys.executable).with_name("alnair")),
+        "run",
+        f"--kubeconfig={installation.kubeconfig}",
+        f"--config={installation.config}",
+        f"--lease-namespace={installation.namespace}",
+        f"--lease-name={RELEASE}",
+        "--metrics-port=0",
+        "--liveness-port=0",
+        *flags,
+    ]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Files that a killed operator leaves behind go with the folder."""
+    return {**os.environ, "TMPDIR": str(folder)}
+
+
+def operator(installation: Installation, *, log: Path) -> Child:
+    """The operator as a child, not started yet. Start it from a thread that lives as long as it should."""
+    return Child("the operator", command(installation), log=log, environment=environment(log.parent))
 
 
 def says_ready(log: Path) -> bool:
