@@ -1,15 +1,17 @@
 """A tiny apiserver on a real socket: for transport faults and compare-and-swap, where time and errors are ours to set.
 
 `Apiserver` answers as a function of the test says. `Store` keeps objects with resourceVersions as the real one does
-(compare-and-swap, preconditions, finalizers, status, Bindings), and can be told to lose an answer, refuse a call or
-wait. It knows no schemas, no RBAC and no watches of its own: what depends on those is tested on the real control plane.
+(compare-and-swap, preconditions, finalizers, status, lists, Bindings, evictions, and the rule that a record's epoch
+never goes back), tells its `listeners` of every change, and can be told to lose an answer, refuse a call or wait. It
+knows no schemas and no RBAC: what depends on those is tested on the real control plane.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -21,6 +23,7 @@ from kubernetes.client import Configuration
 from alnair.kube import Connection
 
 Manifest = dict[str, Any]
+Listener = Callable[[str, str, Manifest], None]  # ADDED, MODIFIED or DELETED; path; the object
 Answer = Callable[["Call"], Awaitable[web.StreamResponse]]
 
 
@@ -123,11 +126,12 @@ class Apiserver:
 
 @dataclass
 class Fault:
-    """What happens to the next call that matches."""
+    """What happens to the next call that matches, or to every one until it is taken away again."""
 
     matches: Callable[[Call], bool]
     before: Callable[[Call], Awaitable[web.StreamResponse | None]] | None = None
     lose_answer: bool = False
+    stays: bool = False
 
 
 class Store(Apiserver):
@@ -137,6 +141,7 @@ class Store(Apiserver):
         super().__init__()
         self.objects: dict[str, Manifest] = {}
         self.faults: list[Fault] = []
+        self.listeners: list[Listener] = []
         self._version = itertools.count(1)
         self._uid = itertools.count(1)
 
@@ -146,8 +151,13 @@ class Store(Apiserver):
         """Write it as somebody else would."""
         there = self.objects.get(path, {"metadata": {"uid": f"object-{next(self._uid)}"}})
         made = deepcopy(manifest)
-        made["metadata"] = {"name": path.rsplit("/", 1)[1], **there["metadata"], **made.get("metadata", {})}
+        known = {"name": path.rsplit("/", 1)[1], **_namespace(path)}
+        made["metadata"] = {**known, **there["metadata"], **made.get("metadata", {})}
         return self._keep(path, made)
+
+    def remove(self, path: str) -> None:
+        """Take it away at once, as force would."""
+        self._drop(path, self.objects[path])
 
     def loses_the_answer_of(self, name: str) -> None:
         """The next such call takes effect, and nobody hears of it."""
@@ -160,6 +170,25 @@ class Store(Apiserver):
             return refusal(status, reason, **headers)
 
         self.faults += [Fault(lambda call: call.name == name, before=no) for _ in range(times)]
+
+    @contextmanager
+    def refusing(
+        self, matches: Callable[[Call], bool], status: int, reason: str = "Refused"
+    ) -> Iterator[list[Call]]:
+        """Every such call is refused while this lasts; the list is of those that were."""
+        refused: list[Call] = []
+
+        async def no(call: Call) -> web.StreamResponse:
+            refused.append(call)
+            self._asked.set()
+            return refusal(status, reason)
+
+        fault = Fault(matches, before=no, stays=True)
+        self.faults.append(fault)
+        try:
+            yield refused
+        finally:
+            self.faults.remove(fault)
 
     def first(self, name: str, happens: Callable[[], object]) -> None:
         """Somebody else is faster: this happens just before the next such call."""
@@ -181,12 +210,23 @@ class Store(Apiserver):
         self.faults.append(Fault(lambda call: call.name == name, before=wait))
         return gate
 
+    def delays(self, name: str) -> asyncio.Event:
+        """The next such call takes effect only when the event is set: it, or its sender, is stuck until then."""
+        gate = asyncio.Event()
+
+        async def wait(_: Call) -> None:
+            await gate.wait()
+
+        self.faults.append(Fault(lambda call: call.name == name, before=wait))
+        return gate
+
     # -- what an apiserver does ----------------------------------------------------------------------------------
 
     async def answer(self, call: Call) -> web.StreamResponse:
         fault = next((each for each in self.faults if each.matches(call)), None)
         if fault is not None:
-            self.faults.remove(fault)
+            if not fault.stays:
+                self.faults.remove(fault)
             if fault.before is not None and (early := await fault.before(call)) is not None:
                 return early
         answer = self._serve(call)
@@ -196,7 +236,10 @@ class Store(Apiserver):
 
     def _serve(self, call: Call) -> web.Response:
         if call.method == "POST":
-            return self._bind(call) if call.path.endswith("/binding") else self._create(call)
+            subresource = call.path.rsplit("/", 1)[1]
+            return {"binding": self._bind, "eviction": self._evict}.get(subresource, self._create)(call)
+        if call.method == "GET" and _is_collection(call.path):
+            return reply(200, {"items": self._list(call.path), "metadata": {}})
         path = call.path.removesuffix("/status")
         there = self.objects.get(path)
         if there is None:
@@ -210,9 +253,11 @@ class Store(Apiserver):
         after = deepcopy(call.body if call.method == "PUT" else _merged(there, call.body))
         if call.path.endswith("/status"):
             after = {**there, "status": after.get("status")}
+            if _epoch(after) < _epoch(there):
+                return refusal(422, "Invalid", "epoch never goes back: a newer leader has this record")
         after["metadata"] = {**after.get("metadata", {}), "uid": there["metadata"]["uid"]}
         if after["metadata"].get("deletionTimestamp") and not after["metadata"].get("finalizers"):
-            del self.objects[path]
+            self._drop(path, after)
             return reply(200, after)
         unversioned = {**after, "metadata": {**after["metadata"], "resourceVersion": ""}}
         if unversioned == {**there, "metadata": {**there["metadata"], "resourceVersion": ""}}:
@@ -224,7 +269,7 @@ class Store(Apiserver):
         path = f"{call.path}/{made['metadata']['name']}"
         if path in self.objects:
             return refusal(409, "AlreadyExists")
-        made["metadata"]["uid"] = f"object-{next(self._uid)}"
+        made["metadata"] |= {"uid": f"object-{next(self._uid)}", **_namespace(path)}
         return reply(201, self._keep(path, made))
 
     def _bind(self, call: Call) -> web.Response:
@@ -242,11 +287,29 @@ class Store(Apiserver):
         self._keep(path, after)
         return reply(201, {"kind": "Status", "status": "Success"})
 
+    def _evict(self, call: Call) -> web.Response:
+        path = call.path.removesuffix("/eviction")
+        pod = self.objects.get(path)
+        if pod is None:
+            return refusal(404, "NotFound")
+        if stale := self._stale(pod, call.body.get("deleteOptions", {})):
+            return stale
+        self._delete(path, pod)
+        return reply(201, {"kind": "Status", "status": "Success"})
+
+    def _list(self, path: str) -> list[Manifest]:
+        prefix, plural = path.rsplit("/", 1)
+        return [
+            manifest
+            for at, manifest in self.objects.items()
+            if at.startswith(f"{prefix}/") and at.split("/")[-2] == plural
+        ]
+
     def _delete(self, path: str, there: Manifest) -> web.Response:
         if there["metadata"].get("finalizers"):
             going = {**there, "metadata": {**there["metadata"], "deletionTimestamp": "now"}}
             return reply(200, self._keep(path, going))
-        del self.objects[path]
+        self._drop(path, there)
         return reply(200, {"kind": "Status", "status": "Success"})
 
     @staticmethod
@@ -259,8 +322,34 @@ class Store(Apiserver):
 
     def _keep(self, path: str, manifest: Manifest) -> Manifest:
         manifest["metadata"]["resourceVersion"] = str(next(self._version))
+        kind = "MODIFIED" if path in self.objects else "ADDED"
         self.objects[path] = manifest
+        self._tell(kind, path, manifest)
         return manifest
+
+    def _drop(self, path: str, last: Manifest) -> None:
+        del self.objects[path]
+        version = str(next(self._version))  # a deletion is a revision too
+        self._tell("DELETED", path, {**last, "metadata": {**last["metadata"], "resourceVersion": version}})
+
+    def _tell(self, kind: str, path: str, manifest: Manifest) -> None:
+        for listener in self.listeners:
+            listener(kind, path, deepcopy(manifest))
+
+
+def _is_collection(path: str) -> bool:
+    parts = path.strip("/").split("/")
+    rest = parts[2:] if parts[0] == "api" else parts[3:]
+    return len(rest) == 1 or (len(rest) == 3 and rest[0] == "namespaces")
+
+
+def _namespace(path: str) -> dict[str, str]:
+    parts = path.split("/")
+    return {"namespace": parts[parts.index("namespaces") + 1]} if "namespaces" in parts else {}
+
+
+def _epoch(manifest: Manifest) -> int:
+    return int((manifest.get("status") or {}).get("epoch") or 0)
 
 
 def _merged(there: Any, patch: Any) -> Any:

@@ -85,9 +85,8 @@ class Ledger:
         self._record_of: dict[str, Record] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._releasing: set[Record] = set()
-        self._parked: dict[
-            str, set[str]
-        ] = {}  # node that is not ready -> UIDs of pods deleted there by force
+        # Node that is not ready -> UIDs of pods that were deleted there by force.
+        self._parked: dict[str, set[str]] = {}
         self._recovered = False
 
     def record_of(self, uid: str) -> Record | None:
