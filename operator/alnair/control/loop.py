@@ -172,7 +172,12 @@ class Loop:
         """Replacements first take the kept places of the members that they replace."""
         if record is None or record.short_since is None:
             return [], {}
-        vacant = {member.uid: member.holding for member in record.members.values() if member.gone}
+        # A member that succeeded was not lost: it counts, and nobody has to take its place.
+        vacant = {
+            member.uid: member.holding
+            for member in record.members.values()
+            if member.gone and not self._succeeded(member.uid)
+        }
         pairs = match_vacancies(
             [(pod.uid, pod.shape) for pod in waiting],
             vacant,
@@ -180,6 +185,10 @@ class Loop:
             draft=draft,
         )
         return [(gang.pods[uid], vacant[old]) for uid, old in pairs.items()], pairs
+
+    def _succeeded(self, uid: str) -> bool:
+        pod = self._state.pods.get(uid)
+        return pod is not None and pod.phase == "Succeeded"
 
     # -- carrying it out -----------------------------------------------------------------------------------------
 

@@ -135,34 +135,34 @@ class Ledger:
             if record.closing or record.phase == ROLLING_BACK:
                 self._forget(added)
                 raise RecordMoved(str(record))
-            replaced = [
-                record.members.pop(member.replaces)
-                for member in added.values()
-                if member.replaces in record.members
-            ]
-            before = record.phase
+            before = record.phase, record.satisfied, record.members
+            left = self._remaining(record, {member.replaces for member in added.values()})
             # Whole once and empty since is a new gang: it has to become whole by itself.
-            record.satisfied = record.satisfied and any(
-                member.bound and not member.gone for member in record.members.values()
-            )
-            record.members.update(added)
-            record.phase = COMMITTED
+            record.satisfied = record.satisfied and any(member.bound for member in left.values())
+            record.phase, record.members = COMMITTED, {**left, **added}
             try:
                 _must_fit(record)
                 if not record.exists:
                     await self.writer.create(record)
                 await self.writer.write(record, commit=True)
             except (Refused, TooLarge) as refused:
-                record.phase = before
-                for uid in added:
-                    del record.members[uid]
-                record.members.update({member.uid: member for member in replaced})
+                record.phase, record.satisfied, record.members = before
                 self._forget(added)
                 if not record.members:
                     await self.discard(record)
                 raise CommitRefused(str(refused)) from refused
-            self._forget(member.uid for member in replaced)
+            self._forget(before[2].keys() - left.keys())
             await self._bind(record)
+
+    @staticmethod
+    def _remaining(record: Record, replaced: set[str]) -> dict[str, Member]:
+        """The members that stay when others join: a whole gang drops those that are gone in the same write, one that
+        is short keeps their places, except those that replacements take."""
+        return {
+            uid: member
+            for uid, member in record.members.items()
+            if uid not in replaced and not (record.satisfied and member.gone)
+        }
 
     async def roll_forward(self, record: Record, *, recovering: bool = False) -> None:
         """Finish what another leader, or we before a crash, committed: the same pods to the same targets."""

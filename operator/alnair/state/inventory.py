@@ -80,12 +80,16 @@ def guard_against_renaming(inventory: Inventory, before: Inventory, held: Set[st
 
     When the source that told UUIDs falls silent, the next one calls the same cards NODE/INDEX. Read naively, all that
     is held would vanish from the books and the full cards be given out again. A card that vanishes while its source
-    goes on speaking is no renaming. At a start, with nothing to compare, it is one if none of the names is known.
+    goes on speaking, and names no new one, is no renaming. At a start, with nothing to compare, it is one if none of
+    the names is known.
     """
     known = {card.id for card in inventory.cards}
     unknown = sorted(held - known)
-    first = not before.source
-    suspicious = before.renamed or (held.isdisjoint(known) if first else before.source != inventory.source)
+    if not before.source:
+        suspicious = held.isdisjoint(known)
+    else:
+        new_names = known - {card.id for card in before.cards}
+        suspicious = before.renamed or before.source != inventory.source or bool(new_names)
     if not unknown or not suspicious or not inventory.cards:
         return inventory
     problem = (

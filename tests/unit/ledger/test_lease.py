@@ -200,6 +200,17 @@ async def test_an_apiserver_that_is_away_takes_no_lease_away() -> None:
         assert lease.held
 
 
+async def test_a_renewal_that_is_refused_is_not_tried_without_a_pause() -> None:
+    async with arena() as there:
+        lease = there.lease(seconds=0.06)
+        await lease.acquire()
+        with there.server.refusing(lambda call: call.method == "PUT", 403) as refused:
+            async with keeping(lease):
+                await asyncio.sleep(0.3)
+        assert lease.held
+        assert 1 <= len(refused) <= 3
+
+
 # -- giving it back ----------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,396 @@
+"""The loop: who is planned when, what counts as whole, no room given twice, and nobody spins."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from alnair.api import names
+from alnair.control import loop
+from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK
+from alnair.state import wire
+from alnair.state.holding import ContainerShare, Holding
+from harness.builders import node, pod
+from unit.apiserver import Call
+from unit.builders import decoded
+from unit.control.world import PODS, WORKER, World, record_name
+
+TWO_PODS = node("n1").holding(cpu="200m")
+SHARER = pod("sharer").by("alnair").asking(cpu="100m").slice(memory_gib=12)
+
+
+def bindings(call: Call) -> bool:
+    return call.path.endswith("/binding")
+
+
+# -- who is planned ----------------------------------------------------------------------------------------------
+
+
+async def test_a_gang_waits_until_enough_of_its_members_exist() -> None:
+    async with World(min_member=3) as world:
+        world.pods("a", "b")
+        await world.start()
+        await world.settled()
+        assert world.leader.gang().refusal == "waiting for members: 2 of at least 3 pods exist"
+        world.pod("c")
+        await world.settled()
+        assert set(world.where()) == {"a", "b", "c"}
+
+
+async def test_a_gang_that_does_not_fit_takes_nothing_from_one_that_does() -> None:
+    async with World(min_member=3, nodes=[TWO_PODS]) as world:
+        world.pods("a", "b", "c")
+        world.group("h", min_member=2, uid="uid-of-h")
+        world.pods("x", "y", group="h")
+        await world.start()
+        await world.settled()
+        assert set(world.where()) == {"x", "y"}
+        assert world.leader.gang().refusal_reason == "Unschedulable"
+
+
+async def test_the_more_important_gang_goes_first() -> None:
+    async with World(nodes=[node("n1").holding(cpu="100m")]) as world:
+        world.pod("humble", group="")
+        world.pod("mighty", group="", like=WORKER.with_(lambda it: it["spec"].update(priority=10)))
+        await world.start()
+        await world.settled()
+        assert world.where() == {"mighty": "n1"}
+
+
+async def test_a_gang_that_cannot_be_planned_stops_nobody() -> None:
+    async with World() as world:
+        world.pod("broken", like=WORKER.asking(cpu="a lot"))
+        world.pod("well", group="")
+        await world.start()
+        await world.settled()
+        assert world.where() == {"well": "n1"}
+        assert world.leader.gang().refusal_reason == "Invalid"
+
+
+async def test_a_gang_whose_record_is_being_written_is_planned_when_it_is_free() -> None:
+    async with World() as world:
+        world.pods("a", "b", on="n1")
+        world.wrote(BOUND, "a", "b", min_member=1, complete=True)
+        await world.start()
+        await world.settled()
+        write = world.server.delays(f"PATCH {record_name()}/status")
+        world.deletes("a")
+        await world.until(world.leader.record().lock.locked)
+        world.pod("c")
+        await world.until(lambda: "uid-c" in world.leader.state.pods)
+        assert "c" not in world.where()
+        write.set()
+        await world.settled()
+        assert world.where() == {"b": "n1", "c": "n1"}
+
+
+async def test_gangs_that_are_stuck_at_the_apiserver_do_not_stop_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loop, "IN_FLIGHT", 4)
+    monkeypatch.setattr(loop, "SLOT_SECONDS", 0.02)
+    async with World() as world:
+        stuck = [world.server.delays(f"POST stuck-{index}/binding") for index in range(6)]
+        world.pods(*(f"stuck-{index}" for index in range(6)), group="")
+        await world.start()
+        await world.until(lambda: len(world.written()) >= 4)
+        world.pod("well", group="")
+        await world.until(lambda: "well" in world.where())
+        for each in stuck:
+            each.set()
+        await world.settled()
+        assert len(world.where()) == 7
+
+
+# -- who wakes ---------------------------------------------------------------------------------------------------
+
+
+async def test_capacity_that_is_given_back_wakes_who_waits_for_it() -> None:
+    async with World(min_member=2, nodes=[node("n1").with_cards(1)]) as world:
+        world.pods("a", "b", like=SHARER)
+        await world.start()
+        await world.settled()
+        world.pod("w", like=SHARER, group="")
+        await world.settled()
+        assert "w" not in world.where()
+        world.ends("a")
+        await world.settled()
+        assert world.where()["w"] == "n1"
+
+
+async def test_a_node_that_comes_wakes_who_waits_for_it() -> None:
+    async with World(min_member=3, nodes=[TWO_PODS]) as world:
+        world.pods("a", "b", "c")
+        await world.start()
+        await world.settled()
+        assert world.where() == {}
+        world.node(TWO_PODS.named("n2"))
+        await world.settled()
+        assert len(world.where()) == 3
+
+
+async def test_a_refused_gang_is_not_planned_again_until_something_changes() -> None:
+    async with World(min_member=3, nodes=[TWO_PODS]) as world:
+        world.pods("a", "b", "c")
+        await world.start()
+        await world.settled()
+        changed = world.leader.gang().refused_at
+        world.leader.loop.wake()
+        await world.settled()
+        assert world.leader.gang().refused_at == changed
+        assert world.written() == []
+
+
+@pytest.mark.parametrize("group", ["g", ""])
+async def test_a_pod_that_is_gone_and_still_in_the_books_makes_nobody_spin(group: str) -> None:
+    async with World() as world:
+        leader = await world.start()
+        world.pod("a", group=group)
+
+        def vanishes() -> None:
+            leader.deaf = True  # the stream lags
+            world.deletes("a")
+
+        world.server.first("POST a/binding", vanishes)
+        await world.settled()
+        leader.loop.wake()
+        await world.settled()
+        assert "uid-a" in leader.state.pods
+        assert Counter(world.server.names())["POST a/binding"] == 1
+        assert leader.state.holdings == {}
+
+
+async def test_an_event_from_before_the_bind_that_comes_late_unbinds_nobody() -> None:
+    async with World() as world:
+        world.pod("a")
+        earlier = decoded(world.server.objects[f"{PODS}/a"], wire.Pod)
+        await world.start()
+        await world.settled()
+        assert world.where() == {"a": "n1"}
+        world.leader.is_told_again(earlier)
+        await world.settled()
+        assert Counter(world.server.names())["POST a/binding"] == 1
+        assert world.leader.state.pods["uid-a"].node == "n1"
+        assert world.listed() == {record_name(): ["a"]}
+
+
+# -- no room twice -----------------------------------------------------------------------------------------------
+
+
+async def test_kept_places_and_the_search_never_give_the_same_cpu_twice() -> None:
+    """400m: b runs with 100m, the places of c and d are kept without cpu; 100m + 100m + 200m come."""
+    async with World(min_member=3, nodes=[node("n1").holding(cpu="400m")]) as world:
+        world.pod("b", on="n1")
+        world.wrote(COMMITTED, "b", "c", "d", min_member=3)
+        await world.start()
+        await world.settled()
+        world.pods("c2", "d2")
+        world.pod("e2", like=WORKER.asking(cpu="200m"))
+        await world.settled()
+        asked = {"b": 100, "c2": 100, "d2": 100, "e2": 200}
+        assert sum(asked[name] for name in world.where()) <= 400
+        assert len(world.where()) == 3
+
+
+async def test_kept_places_and_the_search_never_count_the_same_whole_cards_twice() -> None:
+    """Four cards of a device plugin: b has two, two are kept for c; c2 and another pod ask for two each."""
+    four = node("n1").with_cards(4).owned_by("device-plugin")
+    two_cards = Holding("n1", (ContainerShare("main", (), 2),))
+    like = WORKER.asking(gpu=2)
+    async with World(min_member=2, nodes=[four]) as world:
+        world.pod("b", on="n1", like=like)
+        world.wrote(COMMITTED, "b", "c", min_member=2, holding=two_cards)
+        await world.start()
+        await world.settled()
+        world.pod("c2", like=like)
+        world.pod("x2", like=like.asking(cpu="200m"))
+        await world.settled()
+        assert world.where() == {"b": "n1", "c2": "n1"}
+
+
+# -- whole, and how many are missing -----------------------------------------------------------------------------
+
+
+async def test_members_that_succeeded_before_the_record_went_count_for_planning_and_for_settling() -> None:
+    """Four of four are done and released; a fifth comes: it is bound, settled, and never rolled back."""
+    async with World(min_member=4) as world:
+        world.pods(*"abcd", on="n1", phase="Succeeded")
+        world.pod("x")
+        await world.start()
+        await world.settled()
+        await world.passes(100)
+        assert world.where()["x"] == "n1"
+        assert (world.said()["phase"], world.said()["complete"]) == (BOUND, True)
+        assert world.evicted() == []
+
+
+async def test_members_in_the_record_of_an_earlier_group_of_that_name_count_too() -> None:
+    """The group was deleted and made again over its running pods; one is replaced."""
+    async with World(min_member=4) as world:
+        world.pods(*"abcd", on="n1")
+        world.wrote(BOUND, *"abcd", min_member=4, complete=True)
+        await world.start()
+        await world.settled()
+        world.group(min_member=4, uid="uid-of-g-again")
+        world.deletes("d")
+        await world.settled()
+        world.pod("d2")
+        await world.settled()
+        await world.passes(100)
+        assert world.listed() == {
+            record_name(): ["a", "b", "c"],
+            record_name("uid-of-g-again"): ["d2"],
+        }
+        assert world.said("uid-of-g-again")["complete"]
+        assert world.evicted() == []
+
+
+@pytest.mark.parametrize(
+    ("own", "earlier", "succeeded", "waiting", "planned", "least"),
+    [
+        pytest.param(0, 0, 0, 4, True, 4, id="a new gang needs all of its own"),
+        pytest.param(0, 0, 0, 3, False, 0, id="a new gang is not planned in part"),
+        pytest.param(0, 0, 1, 3, True, 3, id="one is done"),
+        pytest.param(0, 0, 1, 2, False, 0, id="one is done, one is missing"),
+        pytest.param(0, 3, 0, 1, True, 1, id="three run in an earlier record"),
+        pytest.param(0, 2, 0, 1, False, 0, id="two run in an earlier record, one is missing"),
+        pytest.param(0, 2, 1, 1, True, 1, id="two run in an earlier record, one is done"),
+        pytest.param(0, 4, 4, 1, True, 1, id="more than enough elsewhere: still one is one"),
+        pytest.param(1, 0, 0, 1, True, 4, id="its own record was whole: each may join"),
+    ],
+)
+async def test_how_many_are_missing_and_how_many_the_record_must_bind(
+    own: int, earlier: int, succeeded: int, waiting: int, planned: bool, least: int
+) -> None:
+    """Of four. `least` is what the record of this plan has to reach by itself."""
+    async with World(min_member=4) as world:
+        ours, theirs = [f"own-{n}" for n in range(own)], [f"earlier-{n}" for n in range(earlier)]
+        world.pods(*ours, *theirs, on="n1")
+        if ours:
+            world.wrote(BOUND, *ours, min_member=4, complete=True)
+        if theirs:
+            world.wrote(BOUND, *theirs, min_member=4, complete=True, group_uid="uid-of-an-earlier-g")
+        world.pods(*(f"done-{n}" for n in range(succeeded)), on="n1", phase="Succeeded")
+        world.pods(*(f"new-{n}" for n in range(waiting)))
+        await world.start()
+        await world.settled()
+        assert sum(name.startswith("new") for name in world.where()) == (waiting if planned else 0)
+        if planned:
+            assert (world.said()["minMember"], world.said()["complete"]) == (least, True)
+
+
+async def test_a_gang_that_needs_more_than_before_keeps_running() -> None:
+    async with World(min_member=2) as world:
+        world.pods("a", "b")
+        await world.start()
+        await world.settled()
+        world.group(min_member=5)
+        await world.passes(100)
+        assert world.where() == {"a": "n1", "b": "n1"}
+        assert (world.said()["phase"], world.evicted()) == (BOUND, [])
+
+
+# -- an apiserver that says no -----------------------------------------------------------------------------------
+
+
+async def test_a_gang_whose_bindings_are_refused_is_tried_again_after_a_while_and_not_before() -> None:
+    async with World(min_member=2) as world:
+        world.pods("a", "b")
+        with world.server.refusing(bindings, 403) as refused:
+            await world.start()
+            await world.settled()
+            first = len(refused)
+            assert world.leader.gang().refusal_reason == "BindingRefused"
+            await world.passes(loop.RETRY_SECONDS - 1)
+            assert len(refused) == first
+            await world.passes(2)
+            assert len(refused) == 2 * first
+            await world.passes(2 * loop.RETRY_SECONDS - 1)
+            assert len(refused) == 2 * first, "the pause has grown"
+        assert world.where() == {}
+        await world.passes(2)
+        assert world.where() == {"a": "n1", "b": "n1"}
+        assert world.leader.gang().refusals == 0
+
+
+async def test_a_gang_of_many_refused_bindings_is_refused_once_a_plan() -> None:
+    async with World(min_member=8) as world:
+        world.pods(*"abcdefgh")
+        with world.server.refusing(bindings, 403):
+            await world.start()
+            await world.settled()
+        assert world.leader.gang().refusals == 1
+        assert world.leader.state.holdings == {}
+
+
+async def test_no_number_of_refusals_is_too_large() -> None:
+    async with World() as world:
+        world.pod("a", like=WORKER.gated())
+        leader = await world.start()
+        await world.settled()
+        for _ in range(1100):
+            leader.loop.retry_later(leader.gang(), "no", reason="BindingRefused")
+        assert leader.gang().retry_after == world.clock.now() + loop.LONGEST_RETRY_SECONDS
+
+
+async def test_a_refused_record_is_tried_again_after_a_while() -> None:
+    async with World() as world:
+        world.pod("a")
+        creation = "POST team/gpuallocations"
+        world.server.refuses(creation, 403, "Forbidden")
+        await world.start()
+        await world.settled()
+        assert Counter(world.written())[creation] == 1
+        assert world.leader.gang().refusal_reason == "RecordRefused"
+        await world.passes(loop.RETRY_SECONDS + 1)
+        assert world.where() == {"a": "n1"}
+
+
+async def test_a_lone_pod_whose_binding_is_refused_backs_off_too() -> None:
+    async with World() as world:
+        world.pod("a", group="")
+        with world.server.refusing(bindings, 403) as refused:
+            await world.start()
+            await world.settled()
+            tries = len(refused)
+            world.leader.loop.wake()
+            await world.settled()
+            assert len(refused) == tries
+        assert world.leader.state.holdings == {}
+        await world.passes(loop.RETRY_SECONDS + 1)
+        assert world.where() == {"a": "n1"}
+
+
+# -- what people hear --------------------------------------------------------------------------------------------
+
+
+async def test_a_gang_is_said_to_be_scheduled_once() -> None:
+    async with World(min_member=2) as world:
+        world.pods("a", "b")
+        await world.start()
+        await world.settled()
+        assert world.news() == ["Scheduled"]
+
+
+async def test_a_gang_that_shrinks_while_it_is_rolled_back_is_not_said_to_be_scheduled() -> None:
+    async with World(min_member=3) as world:
+        world.pods("a", "b", on="n1", controlled=False)
+        world.wrote(ROLLING_BACK, "a", "b", min_member=3)
+        await world.start()
+        await world.settled()
+        world.pod("c")
+        await world.settled()
+        world.deletes("a")
+        await world.settled()
+        assert world.listed() == {record_name(): ["b"]}
+        assert "Scheduled" not in world.news()
+
+
+async def test_a_pod_that_is_bound_is_said_to_be_there() -> None:
+    async with World() as world:
+        world.pod("a")
+        await world.start()
+        await world.settled()
+        assert world.news("a") == ["Scheduled"]
+        assert names.NODE in world.server.objects[f"{PODS}/a"]["metadata"]["annotations"]

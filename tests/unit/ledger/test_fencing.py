@@ -1,0 +1,319 @@
+"""Two who think that they lead: whatever the one that does not lead any more does, the other's word stands.
+
+The ex-leader was paused: it believes in its lease, nobody told it otherwise, and it goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from alnair.ledger.lease import LeadershipLost
+from alnair.ledger.records import BOUND, COMMITTED
+from unit.control.world import LEASE, RECORDS, Leader, World, record_name
+
+RECORD = f"{RECORDS}/{record_name()}"
+STAMP = f"PATCH {record_name()}/status"
+
+
+async def two_leaders(world: World, *which: str, min_member: int = 1) -> tuple[Leader, Leader]:
+    """A settled gang, a leader that was paused, and its successor."""
+    world.pods(*which, on="n1")
+    world.wrote(BOUND, *which, min_member=min_member, complete=True)
+    before = await world.start()
+    await world.settled()
+    before.deaf = True
+    after = await world.start()
+    await world.settled()
+    return before, after
+
+
+async def test_the_successors_stamp_is_not_taken_for_an_edit() -> None:
+    async with World() as world:
+        before, after = await two_leaders(world, "a", "b")
+        before.hears_again()
+        await world.settled()
+        assert before.gave_up
+        assert world.said()["epoch"] == after.ledger.epoch
+
+
+async def test_an_ex_leader_does_not_write_over_what_its_successor_committed() -> None:
+    async with World() as world:
+        before, _ = await two_leaders(world, "a")
+        world.pod("b")
+        await world.settled()
+        assert world.listed() == {record_name(): ["a", "b"]}
+        before.hears_again()
+        await world.settled()
+        assert world.listed() == {record_name(): ["a", "b"]}
+        assert world.where() == {"a": "n1", "b": "n1"}
+        assert before.gave_up
+
+
+async def test_an_ex_leader_does_not_delete_a_record_that_its_successor_has() -> None:
+    """All pods that it knows of are gone; its successor has bound another one."""
+    async with World() as world:
+        before, after = await two_leaders(world, "a")
+        world.pod("b")
+        await world.settled()
+        after.deaf = True
+        world.deletes("a")
+        before.ledger.observe_pod_deleted("uid-a")
+        await world.settled()
+        assert world.listed() == {record_name(): ["a", "b"]}
+        assert before.gave_up
+
+
+async def test_an_ex_leader_that_reads_the_successors_version_first_does_not_delete_it_either() -> None:
+    async with World() as world:
+        before, after = await two_leaders(world, "a")
+        world.pod("b")
+        await world.settled()
+        after.deaf = True
+        world.deletes("a")
+        before.hears_again()  # the stamp, the commit, and the deletion, in one go
+        await world.settled()
+        assert world.listed() == {record_name(): ["a", "b"]}
+        assert before.gave_up
+
+
+async def test_an_ex_leader_does_not_take_its_successors_new_record_for_a_forgery() -> None:
+    async with World() as world:
+        before = await world.start()
+        before.deaf = True
+        await world.start()
+        world.pod("a")
+        await world.settled()
+        before.hears_again()
+        await world.settled()
+        assert world.listed() == {record_name(): ["a"]}
+        assert before.gave_up
+
+
+async def test_an_ex_leader_does_not_write_a_record_anew_that_its_successor_deleted() -> None:
+    async with World() as world:
+        before, _ = await two_leaders(world, "a")
+        world.deletes("a")
+        await world.settled()
+        assert world.listed() == {}
+        removed = [event for event in before._unheard if event[1] == RECORD]
+        before._unheard = removed
+        before.hears_again()
+        await world.settled()
+        assert world.listed() == {}
+        assert before.gave_up
+
+
+async def test_an_ex_leader_commits_nothing() -> None:
+    async with World() as world:
+        before = await world.start()
+        await world.settled()
+        after = await world.start()
+        after.deaf = True
+        world.pod("a")
+        await world.settled()
+        assert world.where() == {}
+        assert before.gave_up
+
+
+async def test_an_ex_leader_adds_nobody_to_a_record() -> None:
+    async with World() as world:
+        before, after = await two_leaders(world, "a")
+        before._unheard.clear()
+        before.deaf, after.deaf = False, True
+        world.pod("b")
+        await world.settled()
+        assert world.listed() == {record_name(): ["a"]}
+        assert world.where() == {"a": "n1"}
+        assert before.gave_up
+
+
+async def test_a_leader_paused_between_creation_and_commit_commits_nothing() -> None:
+    async with World() as world:
+        world.pod("a")
+        commit = world.server.delays(STAMP)
+        before = await world.start()
+        await world.until(lambda: STAMP in world.written())
+        before.deaf = True
+        after = await world.start()
+        await world.settled_but(before)
+        commit.set()
+        await world.settled()
+        assert before.gave_up
+        assert world.where() == {"a": "n1"}
+        assert world.said()["epoch"] == after.ledger.epoch
+
+
+async def test_a_leader_paused_before_it_carries_on_carries_on_nothing() -> None:
+    async with World() as world:
+        world.pod("a")
+        world.wrote(COMMITTED, "a", min_member=1)
+        before = await world.process()
+        await before.take_over()
+        await before.look_around()
+        before.deaf = True
+        await world.start()
+        await world.settled()
+        version = world.server.objects[RECORD]["metadata"]["resourceVersion"]
+        with pytest.raises(LeadershipLost):
+            await before.carry_on()
+        assert world.server.objects[RECORD]["metadata"]["resourceVersion"] == version
+
+
+# -- epochs ------------------------------------------------------------------------------------------------------
+
+
+async def test_two_leaders_never_write_under_one_epoch() -> None:
+    """Both count from the records. The first is paused before its stamp, and goes on after the second's."""
+    async with World() as world:
+        world.pod("a", on="n1")
+        world.wrote(BOUND, "a", min_member=1, complete=True, epoch=41)
+        before = await world.process()
+        stamp = world.server.delays(STAMP)
+        paused = asyncio.create_task(before.take_over())
+        await world.until(lambda: STAMP in world.written())
+        after = await world.start()
+        world.pod("b")
+        await world.settled()
+        stamp.set()
+        with pytest.raises(LeadershipLost):
+            await paused
+        await world.settled()
+        assert world.said()["epoch"] == after.ledger.epoch == 42
+        assert world.listed() == {record_name(): ["a", "b"]}
+
+
+async def test_a_leader_that_was_stamped_over_before_the_successors_commit_stamps_nothing() -> None:
+    async with World() as world:
+        world.pod("a", on="n1")
+        world.wrote(BOUND, "a", min_member=1, complete=True, epoch=41)
+        before = await world.process()
+        stamp = world.server.delays(STAMP)
+        paused = asyncio.create_task(before.take_over())
+        await world.until(lambda: STAMP in world.written())
+        world.lease_expires()
+        after = await world.process()
+        await after.take_over()
+        version = world.server.objects[RECORD]["metadata"]["resourceVersion"]
+        stamp.set()
+        with pytest.raises(LeadershipLost):
+            await paused
+        assert world.server.objects[RECORD]["metadata"]["resourceVersion"] == version
+
+
+async def test_epochs_grow_even_when_the_lease_was_deleted_and_counts_from_one_again() -> None:
+    async with World() as world:
+        world.pod("a", on="n1")
+        world.wrote(BOUND, "a", min_member=1, complete=True)
+        first = await world.start()
+        await world.settled()
+        await first.dies()
+        world.server.remove(LEASE)
+        second = await world.start()
+        assert second.lease.term == 1
+        assert world.said()["epoch"] == second.ledger.epoch > first.ledger.epoch
+
+
+async def test_a_deleted_lease_is_a_lost_lease() -> None:
+    async with World() as world:
+        before = await world.start()
+        world.server.remove(LEASE)
+        world.pod("a")
+        await world.settled()
+        assert before.gave_up
+        assert world.where() == {}
+
+
+# -- Bindings ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_binding_of_an_ex_leader_is_refused_once_its_successor_has_planned_the_pod_anew() -> None:
+    """The old Binding names the version of its plan, and is stuck on its way; the pod goes elsewhere meanwhile."""
+    async with World() as world:
+        world.pod("a")
+        binding = world.server.delays("POST a/binding")
+        before = await world.start()
+        await world.until(lambda: "POST a/binding" in world.written())
+        before.deaf = True
+        world.lease_expires()
+        after = await world.process()
+        world.server.refuses("POST a/binding", 403, "Forbidden", times=5)  # so that it is planned anew
+        await after.lead()
+        await world.settled_but(before)
+        assert world.listed() == {}, "given up, and the pod was changed first"
+        binding.set()
+        await world.settled()
+        assert world.where() == {}
+        assert before.gave_up
+
+
+async def test_an_ex_leader_binds_nobody_again_before_it_has_looked_at_the_lease() -> None:
+    async with World() as world:
+        world.pod("a")
+        world.server.first("POST a/binding", world.lease_expires)
+        world.server.first(f"PATCH {record_name()}/status", lambda: world.pod("a", note="changed"))
+        before = await world.start()
+        await world.settled()
+        assert before.gave_up
+        assert world.where() == {}
+
+
+async def test_a_record_of_another_uid_is_taken_over_only_after_a_look_at_the_lease() -> None:
+    """Our object was deleted and another of that name made, under no newer epoch: it may be a successor's."""
+    async with World() as world:
+        world.pod("a", on="n1")
+        world.wrote(BOUND, "a", min_member=1, complete=True)
+        before = await world.start()
+        await world.settled()
+
+        def replaced() -> None:
+            before.deaf = True
+            there = world.server.objects[RECORD]
+            world.server.remove(RECORD)
+            world.server.put(RECORD, {**there, "metadata": {**there["metadata"], "uid": "another"}})
+            world.lease_expires()
+
+        world.server.first(STAMP, replaced)
+        world.pod("b")
+        await world.settled()
+        assert before.gave_up
+        assert world.where() == {"a": "n1"}
+        assert world.listed() == {record_name(): ["a"]}
+
+
+# -- one after the other -----------------------------------------------------------------------------------------
+
+
+async def test_a_successor_finishes_what_an_ex_leader_committed_and_both_may_bind() -> None:
+    async with World(min_member=3) as world:
+        world.pods("a", "b", "c")
+        stuck = [world.server.delays(f"POST {name}/binding") for name in "bc"]
+        before = await world.start()
+        await world.until(lambda: world.where() == {"a": "n1"})
+        before.deaf = True
+        await world.start()
+        await world.settled_but(before)
+        assert world.where() == {"a": "n1", "b": "n1", "c": "n1"}
+        for each in stuck:
+            each.set()
+        await world.settled()
+        assert world.said()["phase"] == BOUND
+        assert world.listed() == {record_name(): ["a", "b", "c"]}
+
+
+async def test_an_ex_leader_that_rolls_back_evicts_nobody() -> None:
+    async with World(min_member=4) as world:
+        world.pod("a", on="n1")
+        world.wrote(COMMITTED, "a", "b", min_member=4)
+        before = await world.start()
+        await world.settled()
+        before.deaf = True
+        world.lease_expires()
+        after = await world.process()
+        await after.take_over()
+        with pytest.raises(LeadershipLost):
+            await before.ledger.roll_back(before.record(), "of the test")
+        await world.settled()
+        assert world.evicted() == []
+        assert world.said()["phase"] == COMMITTED

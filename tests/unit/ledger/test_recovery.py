@@ -1,0 +1,241 @@
+"""A new leader: what was committed is carried to its end, what is gone is released, what was whole stays whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from alnair.api import names
+from alnair.ledger.records import BOUND, COMMITTED, PENDING, ROLLING_BACK
+from alnair.state.holding import Holding
+from harness.builders import node
+from unit.control.world import PODS, World, record_name, record_writes
+
+KEPT = 61
+
+
+async def test_what_was_committed_is_bound_to_the_same_targets() -> None:
+    async with World(min_member=2, nodes=[node("n1"), node("n2")]) as world:
+        world.pods("a", "b")
+        world.wrote(COMMITTED, "a", "b", min_member=2, holdings={"b": Holding("n2")})
+        await world.start()
+        await world.settled()
+        assert world.where() == {"a": "n1", "b": "n2"}
+        assert world.said()["phase"] == BOUND
+
+
+async def test_a_record_that_was_never_committed_goes() -> None:
+    async with World() as world:
+        world.wrote(PENDING, min_member=1)
+        await world.start()
+        await world.settled()
+        assert world.listed() == {}
+
+
+async def test_a_leader_killed_between_commit_and_binds_is_finished_by_the_next() -> None:
+    async with World(min_member=2) as world:
+        world.pods("a", "b")
+        stuck = world.server.delays("POST b/binding")
+        await world.start()
+        await world.until(lambda: world.where() == {"a": "n1"})
+        await world.restart()
+        await world.settled()
+        assert world.where() == {"a": "n1", "b": "n1"}
+        assert (world.said()["phase"], world.said()["complete"]) == (BOUND, True)
+        stuck.set()
+
+
+async def test_the_places_of_a_committed_gang_are_taken_before_anything_else_is_planned() -> None:
+    async with World(min_member=1, nodes=[node("n1").holding(cpu="200m")]) as world:
+        world.pods("a", "b", group="")
+        world.pods("x", "y")
+        world.wrote(COMMITTED, "x", "y", min_member=2)
+        await world.start()
+        await world.settled()
+        assert world.where() == {"x": "n1", "y": "n1"}
+
+
+async def test_a_gang_deleted_while_nobody_led_is_released_and_the_next_one_gets_a_record_of_its_own() -> (
+    None
+):
+    async with World(min_member=2) as world:
+        world.wrote(COMMITTED, "a", "b", min_member=2)
+        world.pods("c", "d")
+        await world.start()
+        await world.settled()
+        assert world.where() == {"c": "n1", "d": "n1"}
+        assert world.listed() == {record_name(): ["c", "d"]}
+        assert set(world.leader.state.holdings) == {"uid-c", "uid-d"}
+
+
+@pytest.mark.parametrize("phase", [BOUND, ROLLING_BACK])
+async def test_a_record_whose_pods_vanished_while_nobody_led_goes(phase: str) -> None:
+    async with World(min_member=2) as world:
+        world.wrote(phase, "a", "b", min_member=2, complete=phase == BOUND)
+        await world.start()
+        await world.settled()
+        assert world.listed() == {}
+        assert world.leader.state.holdings == {}
+
+
+async def test_a_roll_back_is_carried_on() -> None:
+    async with World(min_member=4) as world:
+        world.pods("a", "b", on="n1")
+        world.wrote(ROLLING_BACK, "a", "b", min_member=4)
+        await world.start()
+        await world.settled()
+        assert sorted(world.evicted()) == ["a", "b"]
+        assert world.listed() == {}
+
+
+# -- whole once --------------------------------------------------------------------------------------------------
+
+
+async def test_a_gang_that_was_whole_stays_so_when_its_leader_dies_while_a_replacement_joins() -> None:
+    """Four were needed and two are left: no reason to evict them, before a crash or after it."""
+    async with World(min_member=4) as world:
+        world.pods("a", "b", on="n1")
+        world.pod("c")
+        world.wrote(COMMITTED, "a", "b", "c", min_member=4, complete=True)
+        await world.start()
+        await world.settled()
+        await world.passes(KEPT)
+        assert world.evicted() == []
+        assert world.where() == {"a": "n1", "b": "n1", "c": "n1"}
+        assert (world.said()["phase"], world.said()["complete"]) == (BOUND, True)
+
+
+async def test_a_gang_made_anew_while_nobody_led_has_to_become_whole_by_itself() -> None:
+    async with World(min_member=4) as world:
+        world.wrote(BOUND, *"abcd", min_member=4, complete=True)
+        world.pods(*"wxyz")
+        world.vanish_while_bound(*"xyz")
+        await world.start()
+        await world.settled()
+        assert world.where() == {"w": "n1"}
+        assert not world.said()["complete"]
+        assert world.leader.record().short_since is not None
+
+
+async def test_members_that_may_be_gone_are_asked_for_before_their_gang_is_planned() -> None:
+    async with World(min_member=2) as world:
+        world.wrote(BOUND, "a", "b", min_member=2, complete=True)
+        world.pod("w")
+        answer = world.server.delays("GET pods/a")
+        await world.start()
+        await world.until(lambda: "GET pods/a" in world.server.names())
+        assert world.where() == {}
+        answer.set()
+        await world.settled()
+        assert world.where() == {}, "one of a new gang of two is not enough"
+        assert world.listed() == {}
+
+
+# -- before recovery ---------------------------------------------------------------------------------------------
+
+
+async def test_nothing_is_released_before_all_pods_are_known() -> None:
+    """A member that succeeded is seen first: it counts for the gang, and is released after the roll-forward."""
+    async with World(min_member=4) as world:
+        world.pod("a", on="n1", phase="Succeeded")
+        world.pods("b", "c", "d")
+        world.wrote(COMMITTED, *"abcd", min_member=4)
+        leader = await world.process()
+        await leader.take_over()
+        await leader.look_around()
+        await world.settled()
+        assert world.listed() == {record_name(): ["a", "b", "c", "d"]}
+        await leader.carry_on()
+        await world.settled()
+        assert (world.said()["phase"], world.said()["complete"]) == (BOUND, True)
+        assert world.listed() == {record_name(): ["b", "c", "d"]}
+
+
+async def test_a_bound_record_may_shrink_only_after_recovery() -> None:
+    async with World() as world:
+        world.pods("a", "b", on="n1")
+        world.wrote(BOUND, "a", "b", min_member=1, complete=True)
+        leader = await world.process()
+        await leader.take_over()
+        await leader.look_around()
+        world.deletes("a")
+        await world.settled()
+        assert world.listed() == {record_name(): ["a", "b"]}
+        await leader.carry_on()
+        await world.settled()
+        assert world.listed() == {record_name(): ["b"]}
+
+
+# -- stamps ------------------------------------------------------------------------------------------------------
+
+
+async def test_every_record_carries_the_new_epoch_before_anything_is_planned() -> None:
+    async with World() as world:
+        world.pod("a", on="n1")
+        world.wrote(BOUND, "a", min_member=1, complete=True, epoch=7)
+        leader = await world.process()
+        await leader.take_over()
+        assert world.said()["epoch"] == leader.ledger.epoch == 8, "the lease is young, the records remember"
+
+
+async def test_a_stamp_whose_answer_got_lost_is_our_own() -> None:
+    async with World() as world:
+        world.pod("a", on="n1")
+        world.wrote(BOUND, "a", min_member=1, complete=True)
+        world.server.loses_the_answer_of(f"PATCH {record_name()}/status")
+        leader = await world.start()
+        await world.settled()
+        assert world.said()["epoch"] == leader.record().epoch >= 6
+        world.deletes("a")
+        await world.settled()
+        assert world.listed() == {}
+
+
+async def test_stamps_that_are_forbidden_for_a_while_are_made_when_they_are_allowed() -> None:
+    async with World() as world:
+        world.pod("a", on="n1")
+        world.wrote(BOUND, "a", min_member=1, complete=True)
+        world.server.refuses(f"PATCH {record_name()}/status", 403, times=10)
+        leader = await world.start()
+        assert world.said()["epoch"] == leader.ledger.epoch
+
+
+# -- lost records ------------------------------------------------------------------------------------------------
+
+
+def bound_by_us(world: World, name: str) -> None:
+    world.pod(name, on="n1")
+    world.strays.add(f"uid-{name}")
+    there = world.server.objects[f"{PODS}/{name}"]
+    there["metadata"]["annotations"] = {names.NODE: "n1", names.GPU_SLICES: "[]"}
+
+
+async def test_bound_pods_whose_record_was_lost_get_one_again() -> None:
+    async with World(min_member=2) as world:
+        bound_by_us(world, "a")
+        bound_by_us(world, "b")
+        await world.start()
+        await world.settled()
+        assert world.listed() == {record_name(): ["a", "b"]}
+        assert (world.said()["phase"], world.said()["complete"]) == (BOUND, True)
+        assert world.said()["conditions"][0]["type"] == "Adopted"
+
+
+async def test_a_stray_is_adopted_into_a_short_record_without_making_it_whole() -> None:
+    async with World(min_member=4) as world:
+        world.pods("a", "b", on="n1")
+        world.wrote(COMMITTED, "a", "b", min_member=4)
+        bound_by_us(world, "c")
+        await world.start()
+        await world.settled()
+        assert world.listed() == {record_name(): ["a", "b", "c"]}
+        assert (world.said()["phase"], world.said()["complete"]) == (COMMITTED, False)
+
+
+async def test_an_adoption_that_is_forbidden_for_a_while_is_made_when_it_is_allowed() -> None:
+    async with World() as world:
+        bound_by_us(world, "a")
+        with world.server.refusing(record_writes, 403) as refused:
+            await world.start()
+            await world.until(lambda: len(refused) > 10)
+        await world.settled()
+        assert world.listed() == {record_name(): ["a"]}

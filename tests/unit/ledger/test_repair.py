@@ -1,0 +1,128 @@
+"""Repair: what others do to records is put right, our own writes are not taken for others', and it comes to an end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from alnair.api import names
+from alnair.ledger.records import BOUND, Owner, Record
+from unit.control.world import NAMESPACE, RECORDS, World, record_name
+
+RECORD = f"{RECORDS}/{record_name()}"
+
+
+async def settled_gang(world: World) -> None:
+    world.pods("a", "b", on="n1")
+    world.wrote(BOUND, "a", "b", min_member=1, complete=True)
+    await world.start()
+    await world.settled()
+
+
+def edited(world: World, **status: Any) -> None:
+    there = world.server.objects[RECORD]
+    world.server.put(RECORD, {**there, "status": {**there["status"], **status}})
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        pytest.param({"pods": []}, id="pods taken out"),
+        pytest.param({"phase": "Pending"}, id="another phase"),
+        pytest.param({"epoch": 99}, id="a higher epoch"),
+        pytest.param({"complete": False}, id="not complete"),
+        pytest.param({"minMember": 7}, id="another minMember"),
+    ],
+)
+async def test_an_edit_is_written_over(edit: dict[str, Any]) -> None:
+    async with World() as world:
+        await settled_gang(world)
+        edited(world, **edit)
+        await world.settled()
+        assert world.listed() == {record_name(): ["a", "b"]}
+        assert (world.said()["phase"], world.said()["complete"], world.said()["minMember"]) == (
+            BOUND,
+            True,
+            1,
+        )
+
+
+async def test_an_epoch_raised_by_hand_stops_neither_releases_nor_new_members() -> None:
+    async with World() as world:
+        await settled_gang(world)
+        edited(world, epoch=99)
+        await world.settled()
+        world.deletes("a")
+        await world.settled()
+        assert world.listed() == {record_name(): ["b"]}
+        world.pod("c")
+        await world.settled()
+        assert world.listed() == {record_name(): ["b", "c"]}
+        assert world.said()["epoch"] >= 99
+
+
+async def test_a_restored_record_is_not_restored_again() -> None:
+    async with World() as world:
+        await settled_gang(world)
+        edited(world, pods=[])
+        await world.settled()
+        written = world.written()
+        await world.passes(100)
+        assert world.written() == written
+
+
+async def test_labels_and_finalizer_come_back() -> None:
+    async with World() as world:
+        await settled_gang(world)
+        there = world.server.objects[RECORD]
+        world.server.put(RECORD, {**there, "metadata": {"labels": {}, "finalizers": []}})
+        await world.settled()
+        meta = world.server.objects[RECORD]["metadata"]
+        assert meta["finalizers"] == [names.FINALIZER]
+        assert meta["labels"][names.OWNER_UID] == "uid-of-g"
+
+
+async def test_a_record_deleted_by_hand_is_written_anew_while_its_pods_live() -> None:
+    async with World() as world:
+        await settled_gang(world)
+        world.server.remove(RECORD)
+        await world.settled()
+        assert world.listed() == {record_name(): ["a", "b"]}
+        assert world.said()["phase"] == BOUND
+
+
+async def test_a_record_that_a_fresh_list_lacks_is_written_anew() -> None:
+    async with World() as world:
+        await settled_gang(world)
+        world.leader.deaf = True
+        world.server.remove(RECORD)
+        await world.leader.lists_again()
+        await world.settled()
+        assert world.listed() == {record_name(): ["a", "b"]}
+
+
+async def test_a_forged_record_is_removed_and_counts_nothing() -> None:
+    async with World() as world:
+        await settled_gang(world)
+        forged = Record(Owner("PodGroup", NAMESPACE, "h", "uid-of-h"), "alnair", 1, 99, phase=BOUND)
+        world.server.put(forged.path, {**forged.manifest(), "status": forged.status()})
+        await world.settled()
+        assert world.listed() == {record_name(): ["a", "b"]}
+
+
+async def test_a_record_of_another_scheduler_is_left_alone() -> None:
+    async with World() as world:
+        await settled_gang(world)
+        other = Record(Owner("PodGroup", NAMESPACE, "h", "uid-of-h"), "somebody-elses", 1, 1, phase=BOUND)
+        world.server.put(other.path, {**other.manifest(), "status": other.status()})
+        await world.settled()
+        assert set(world.listed()) == {record_name(), other.key[1]}
+
+
+async def test_events_of_our_own_writes_are_no_edits() -> None:
+    async with World(min_member=2) as world:
+        world.pods("a", "b")
+        await world.start()
+        await world.settled()
+        assert "GET gpuallocations/" + record_name() not in world.server.names()

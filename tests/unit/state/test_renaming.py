@@ -1,0 +1,205 @@
+"""Cards whose names change under their users: the node takes nobody new until it is clear again what is taken.
+
+UUIDs are told by topology zones and by annotations, zones without UUIDs go by their own names, and labels tell only
+how many cards there are, so that they are called NODE/INDEX. The cards are the same; read naively they would be free.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from alnair.api import names
+from alnair.api.topology import NodeResourceTopology
+from alnair.sandbox import fleet
+from alnair.state.holding import Holding, Slice
+from harness.builders import NodeBuilder, node, pod
+from unit.builders import Cluster, all_of, card, holds, part
+
+MEMORY = fleet.A10.memory_mib
+SMALL = pod("small").slice(memory_gib=1)
+BY_LABELS = node("a").labelled(
+    {names.GFD_COUNT: "2", names.GFD_MEMORY: str(MEMORY), names.GPU_OWNER: names.OWNED_BY_ALNAIR}
+)
+BY_ANNOTATIONS = node("a").with_cards(2)
+
+
+def zones(*, uuids: bool = True, count: int = 2) -> NodeResourceTopology:
+    """Zones gpu-0, gpu-1, …, with the UUIDs of the annotations or without any."""
+    made: dict[str, Any] = fleet.topology("a", [fleet.A10] * count)
+    for zone in made["zones"]:
+        if not uuids:
+            zone.pop("attributes", None)
+    return NodeResourceTopology.model_validate(made)
+
+
+def told_by(sentence: NodeBuilder, topology: NodeResourceTopology | None = None) -> Cluster:
+    cluster = Cluster(sentence)
+    if topology is not None:
+        cluster.state.put_topology("a", topology)
+    return cluster
+
+
+def open_cards(cluster: Cluster) -> int:
+    return int(cluster.state.draft().card_usable[cluster.row("a")].sum())
+
+
+def whole(name: str) -> Holding:
+    return holds("a", Slice(name, MEMORY, 100, whole=True))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "before", "held"),
+    [
+        pytest.param(BY_LABELS, zones(), card("a", 0), id="zones with UUIDs fall silent, labels speak"),
+        pytest.param(
+            BY_ANNOTATIONS, zones(uuids=False), "gpu-0", id="zones by name fall silent, UUIDs speak"
+        ),
+    ],
+)
+def test_cards_that_another_source_calls_by_other_names_take_nobody_new(
+    sentence: NodeBuilder, before: NodeResourceTopology, held: str
+) -> None:
+    cluster = told_by(sentence, before)
+    cluster.state.hold("uid-p", whole(held))
+    assert open_cards(cluster) == 2
+    cluster.state.drop_topology("a")
+    assert open_cards(cluster) == 0
+    cluster.refuses(SMALL)
+    (problem,) = cluster.state.inventories["a"].problems
+    assert held in problem
+
+
+def test_cards_that_go_from_zone_names_to_uuids_within_one_source_take_nobody_new() -> None:
+    cluster = told_by(BY_LABELS, zones(uuids=False))
+    cluster.state.hold("uid-p", whole("gpu-0"))
+    cluster.state.put_topology("a", zones(uuids=True))
+    cluster.refuses(SMALL.slice(memory_gib=MEMORY // 1024), SMALL.named("b").slice(memory_gib=MEMORY // 1024))
+
+
+def test_cards_that_go_from_indexes_to_uuids_take_nobody_new() -> None:
+    cluster = told_by(BY_LABELS)
+    cluster.state.hold("uid-p", whole("a/0"))
+    cluster.state.put_topology("a", zones())
+    assert open_cards(cluster) == 0
+
+
+def test_cards_that_nobody_holds_may_be_called_anything() -> None:
+    cluster = told_by(BY_LABELS, zones())
+    cluster.state.drop_topology("a")
+    assert open_cards(cluster) == 2
+    cluster.place(SMALL)
+
+
+# -- at a start --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("node_first", [True, False])
+def test_a_holding_under_names_that_the_node_does_not_know_closes_it_in_either_order(
+    node_first: bool,
+) -> None:
+    cluster = Cluster(*([BY_LABELS] if node_first else []))
+    cluster.state.hold("uid-p", whole(card("a", 0)))
+    if not node_first:
+        cluster.add(BY_LABELS)
+    assert open_cards(cluster) == 0
+
+
+def test_a_second_holding_does_not_open_what_the_first_has_closed() -> None:
+    cluster = told_by(BY_LABELS)
+    cluster.state.hold("uid-p", whole(card("a", 0)))
+    cluster.state.hold("uid-q", whole(card("a", 1)))
+    assert open_cards(cluster) == 0
+
+
+def test_at_a_start_one_known_name_among_the_held_ones_is_no_renaming() -> None:
+    """One card of two vanished while nobody led: the other one is known and goes on."""
+    cluster = Cluster()
+    cluster.state.hold("uid-p", holds("a", part("a", 0, 1024)))
+    cluster.state.hold("uid-q", holds("a", part("a", 1, 1024)))
+    cluster.add(node("a").with_cards(1))
+    assert open_cards(cluster) == 1
+
+
+def test_a_pod_of_others_that_names_unknown_cards_closes_the_node_too() -> None:
+    cluster = told_by(BY_LABELS)
+    cluster.running(pod("theirs"), on="a", holding=whole(card("a", 0)))
+    assert open_cards(cluster) == 0
+
+
+# -- open again --------------------------------------------------------------------------------------------------
+
+
+def test_closed_cards_open_when_the_last_pod_that_holds_them_by_old_names_ends() -> None:
+    cluster = told_by(BY_LABELS, zones())
+    cluster.state.hold("uid-p", holds("a", part("a", 0, 1024)))
+    cluster.state.hold("uid-q", holds("a", part("a", 0, 1024)))
+    cluster.state.drop_topology("a")
+    cluster.state.release("uid-p")
+    assert open_cards(cluster) == 0, "q still holds a part"
+    before = cluster.state.freed
+    cluster.state.release("uid-q")
+    assert open_cards(cluster) == 2
+    assert cluster.state.freed > before, "who waits for a card is woken"
+    assert cluster.state.inventories["a"].problems == ()
+
+
+def test_closed_cards_open_when_the_old_names_come_back_and_are_still_taken() -> None:
+    cluster = told_by(BY_LABELS, zones())
+    cluster.state.hold("uid-p", whole(card("a", 0)))
+    cluster.state.drop_topology("a")
+    cluster.state.put_topology("a", zones())
+    assert open_cards(cluster) == 2
+    assert cluster.cards("a") == [(MEMORY, 1), (0, 0)]
+
+
+def test_a_holding_that_made_a_fresh_node_suspicious_opens_it_when_it_ends() -> None:
+    cluster = told_by(BY_LABELS)
+    cluster.state.hold("uid-p", whole(card("a", 0)))
+    cluster.state.release("uid-p")
+    assert open_cards(cluster) == 2
+
+
+def test_a_node_that_changes_otherwise_stays_closed() -> None:
+    cluster = told_by(BY_LABELS, zones())
+    cluster.state.hold("uid-p", whole(card("a", 0)))
+    cluster.state.drop_topology("a")
+    cluster.add(BY_LABELS.labelled(rack="7"))
+    assert open_cards(cluster) == 0
+
+
+def test_a_closed_node_that_goes_and_comes_back_stays_closed() -> None:
+    cluster = told_by(BY_LABELS, zones())
+    cluster.state.hold("uid-p", whole(card("a", 0)))
+    cluster.state.drop_topology("a")
+    cluster.state.drop_node("a")
+    cluster.add(BY_LABELS)
+    assert open_cards(cluster) == 0
+
+
+# -- no renaming -------------------------------------------------------------------------------------------------
+
+
+def test_a_card_that_merely_vanishes_does_not_close_the_node() -> None:
+    cluster = Cluster(node("a").with_cards(3))
+    cluster.state.hold("uid-p", holds("a", all_of("a", 2, MEMORY)))
+    cluster.add(node("a").with_cards(2))
+    assert open_cards(cluster) == 2
+    assert cluster.cards("a") == [(0, 0), (0, 0)]
+
+
+def test_a_zone_that_merely_vanishes_does_not_close_the_node() -> None:
+    cluster = told_by(BY_LABELS, zones(count=2))
+    cluster.state.hold("uid-p", whole(card("a", 1)))
+    cluster.state.put_topology("a", zones(count=1))
+    assert open_cards(cluster) == 1
+
+
+def test_a_plan_on_a_node_whose_other_card_vanished_closes_nothing() -> None:
+    cluster = Cluster(node("a").with_cards(2))
+    cluster.state.hold("uid-p", holds("a", part("a", 1, 1024)))
+    cluster.add(node("a").with_cards(1))
+    cluster.place(SMALL)
+    assert open_cards(cluster) == 1
+    assert cluster.cards("a") == [(1024, 1)]
