@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import select
 import shlex
 import signal
 import subprocess
@@ -87,7 +88,8 @@ def read_until(terminal: int, words: str, *, timeout: float) -> str:
     """What the program wrote up to the end of the line with these words."""
     said, deadline = "", time.monotonic() + timeout
     while words not in said or not said.endswith("\n"):
-        assert time.monotonic() < deadline, f"{words!r} was not said within {timeout:g} s:\n{said}"
+        ready, _, _ = select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))
+        assert ready, f"{words!r} was not said within {timeout:g} s:\n{said}"
         try:
             said += os.read(terminal, 65536).decode("utf-8", "replace").replace("\r", "")
         except OSError:  # the other end is closed

@@ -7,6 +7,7 @@ start one. The keeper ends with its owner, however that ends (see alnair.sandbox
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,10 @@ SHARED = pytest.StashKey[SharedCluster]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Where make was started in the background SIGINT is ignored, in every child too, and a Ctrl-C in a test would be
+    # without effect. A handler of our own is reset to the default in children.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
         # A worker in the middle of a test would not notice that its controller was killed.
         die_with_parent()

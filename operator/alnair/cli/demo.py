@@ -63,7 +63,8 @@ def demo(
     from alnair.sandbox.kept import KeeperFailed, KeptControlPlane
     from alnair.sandbox.processes import ChildFailed
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    # SIGINT too: a shell that starts a job in the background leaves it ignored, and Python leaves that so.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
     screen = Screen(Console(highlight=False))
     stays = screen.console.is_terminal and not once
