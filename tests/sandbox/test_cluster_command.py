@@ -31,15 +31,19 @@ def test_up_runs_in_the_foreground_until_it_is_interrupted(tmp_path: Path, numbe
     up = subprocess.Popen(
         [*COMMAND, "up", "--json", "--directory", folder], stdout=subprocess.PIPE, text=True
     )
-    assert up.stdout is not None
-    said = json.loads(up.stdout.readline())
-    assert Path(said["directory"]) == folder
-    names = kubectl(said, "get", "nodes,noderesourcetopologies", "-o", "name").split()
-    assert "node/a100-1" in names
-    assert "noderesourcetopology.topology.node.k8s.io/mixed-1" in names
-    up.send_signal(number)
-    assert up.wait(30) == 0
-    assert not folder.exists()
+    try:
+        assert up.stdout is not None
+        said = json.loads(up.stdout.readline())
+        assert Path(said["directory"]) == folder
+        names = kubectl(said, "get", "nodes,noderesourcetopologies", "-o", "name").split()
+        assert "node/a100-1" in names
+        assert "noderesourcetopology.topology.node.k8s.io/mixed-1" in names
+        up.send_signal(number)
+        assert up.wait(30) == 0
+        assert not folder.exists()
+    finally:
+        up.kill()
+        up.wait()
 
 
 def test_a_background_cluster_lives_until_down(tmp_path: Path) -> None:

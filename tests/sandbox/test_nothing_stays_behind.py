@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -61,15 +63,27 @@ def wait_dead(pid: int, timeout: float = 30) -> None:
 
 
 @pytest.fixture
-def owner() -> tuple[subprocess.Popen[str], Path, int]:
-    process = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    said = json.loads(process.stdout.readline())
-    directory = Path(said["directory"])
-    assert len(processes_of(directory)) >= 4, (
-        "etcd, kube-apiserver, kube-controller-manager and kwok should run"
-    )
-    return process, directory, said["keeper"]
+def owner() -> Iterator[tuple[subprocess.Popen[str], Path, int]]:
+    with killed_in_the_end(
+        subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
+    ) as process:
+        assert process.stdout is not None
+        said = json.loads(process.stdout.readline())
+        directory = Path(said["directory"])
+        assert len(processes_of(directory)) >= 4, (
+            "etcd, kube-apiserver, kube-controller-manager and kwok should run"
+        )
+        yield process, directory, said["keeper"]
+
+
+@contextmanager
+def killed_in_the_end(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """A test that fails leaves nothing running either."""
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=lambda it: it.name)
@@ -122,15 +136,16 @@ def test_a_pytest_run_that_is_ended_in_the_middle_of_a_test_leaves_nothing(
         env={**environment, "PYTHONPATH": str(root / "tests")},
         text=True,
     )
-    deadline = time.monotonic() + 120
-    while not said.exists() or not said.read_text():
-        assert run.poll() is None, run.communicate()[0]
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    directory, worker = json.loads(said.read_text())
-    assert worker != run.pid
-    run.send_signal(number)
-    run.wait(60)
+    with killed_in_the_end(run):
+        deadline = time.monotonic() + 120
+        while not said.exists() or not said.read_text():
+            assert run.poll() is None, run.communicate()[0]
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        directory, worker = json.loads(said.read_text())
+        assert worker != run.pid
+        run.send_signal(number)
+        run.wait(60)
     wait_gone(Path(directory))
     wait_dead(worker)
 
