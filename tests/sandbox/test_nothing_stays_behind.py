@@ -102,7 +102,8 @@ def test_programs_die_with_a_keeper_that_is_killed_and_the_next_sandbox_sweeps_i
     process, directory, keeper = owner
     os.kill(keeper, signal.SIGKILL)
     deadline = time.monotonic() + 20
-    while processes_of(directory):
+    # A process that is ending has no command line any more while it still holds its lock.
+    while processes_of(directory) or keeper_of(directory) is not None:
         assert time.monotonic() < deadline, processes_of(directory)
         time.sleep(0.05)
     claim(None).remove()
@@ -173,9 +174,7 @@ def test_a_folder_with_somebodys_files_is_refused_and_untouched(tmp_path: Path) 
 
 def test_a_folder_in_use_is_refused_and_names_its_keeper(tmp_path: Path) -> None:
     taken = claim(tmp_path / "sandbox")
-    code = (
-        f"import pathlib; from alnair.sandbox.folders import claim; claim(pathlib.Path({str(taken.path)!r}))"
-    )
+    code = f"import pathlib; from alnair.sandbox.folders import claim, keeper_of; claim(pathlib.Path({str(taken.path)!r}))"
     second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert f"process {os.getpid()}" in second.stderr
     taken.remove()
