@@ -174,7 +174,9 @@ def test_a_folder_with_somebodys_files_is_refused_and_untouched(tmp_path: Path) 
 
 def test_a_folder_in_use_is_refused_and_names_its_keeper(tmp_path: Path) -> None:
     taken = claim(tmp_path / "sandbox")
-    code = f"import pathlib; from alnair.sandbox.folders import claim, keeper_of; claim(pathlib.Path({str(taken.path)!r}))"
+    code = (
+        f"import pathlib; from alnair.sandbox.folders import claim; claim(pathlib.Path({str(taken.path)!r}))"
+    )
     second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert f"process {os.getpid()}" in second.stderr
     taken.remove()
