@@ -7,13 +7,13 @@ namespace's name, and is deleted after it. Nothing waits for a deletion.
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from alnair.sandbox.access import Access, RequestFailed
+from alnair.sandbox.installation import wait_for_kinds
 from alnair.sandbox.kept import KeptControlPlane
 from alnair.sandbox.locks import file_lock
 from harness.api import Api, Object, at
@@ -139,20 +139,5 @@ def install_crds(access: Access) -> None:
         if done.exists():
             return
         access.kubectl("apply", "--server-side", "-f", str(REPOSITORY / "crds"))
-        access.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-        for plural in ("podgroups", "gpuallocations", "noderesourcetopologies"):
-            _wait_served(access, at(plural))
+        wait_for_kinds(access)
         done.touch()
-
-
-def _wait_served(access: Access, path: str) -> None:
-    """An established kind still answers 429 until the apiserver has read its storage, and nothing tells when."""
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            access.request("GET", path)
-            return
-        except RequestFailed as refused:
-            if refused.code not in (404, 429, 503) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)

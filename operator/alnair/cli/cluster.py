@@ -145,9 +145,10 @@ def _furnish(access: Access, nodes: int | None) -> None:
     """Gives the cluster Alnair's kinds and some nodes."""
     from alnair.api.crds import render_crds
     from alnair.sandbox.fleet import small_mixed_fleet, uniform_fleet
+    from alnair.sandbox.installation import wait_for_kinds
 
     access.kubectl("apply", "--server-side", "-f", "-", stdin="\n---\n".join(render_crds().values()))
-    access.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    wait_for_kinds(access)
     fleet = small_mixed_fleet() if nodes is None else uniform_fleet(nodes)
     if fleet:
         access.apply(fleet)

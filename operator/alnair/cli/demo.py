@@ -96,7 +96,7 @@ def _show(sandbox: KeptControlPlane, chart: Path, screen: Screen, *, stays: bool
     access, folder = sandbox.access, sandbox.access.directory / "demo"
     with screen.step(f"helm install alnair {_short(chart)} --namespace {SYSTEM} --create-namespace"):
         installed = installation.install(access, chart=chart, namespace=SYSTEM, folder=folder)
-        access.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        installation.wait_for_kinds(access)
     screen.note("with replicas=0: no container runs here, so the operator is a local process")
     with screen.step("a small mixed GPU cluster"):
         _furnish(access)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from alnair.sandbox.access import Access
+from alnair.api import names
+from alnair.sandbox.access import Access, CommandFailed, RequestFailed
 from alnair.sandbox.processes import Child
 
 RELEASE = "alnair"
@@ -49,6 +51,28 @@ def install(
     config.write_text(stored["data"]["config.yaml"], "utf-8")
     kubeconfig = access.token_kubeconfig(namespace, RELEASE, path=folder / "operator.kubeconfig")
     return Installation(namespace, kubeconfig, config)
+
+
+def wait_for_kinds(access: Access, *, seconds: float = 60) -> None:
+    """Until the apiserver serves Alnair's three kinds, and not only knows their CRDs.
+
+    Asked kind by kind: `kubectl wait` fails on a CRD that has no conditions yet, and an established one still
+    answers "storage is (re)initializing" for a moment.
+    """
+    deadline = time.monotonic() + seconds
+    for version, plural in (
+        (names.API_PODGROUP, names.PLURAL_PODGROUP),
+        (names.API_NRT, names.PLURAL_NRT),
+        (names.API_ALLOCATION, names.PLURAL_ALLOCATION),
+    ):
+        while True:
+            try:
+                access.request("GET", f"/apis/{version}/{plural}?limit=1")
+                break
+            except RequestFailed as refused:
+                if time.monotonic() > deadline:
+                    raise CommandFailed(f"{plural} are not served after {seconds:g} s: {refused}") from None
+                time.sleep(0.05)
 
 
 def command(installation: Installation, *flags: str) -> list[str]:
