@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -172,6 +173,14 @@ class Operator:
         """kill -9, and a new one at once."""
         self.kill()
         await self.start()
+
+    async def metrics_with(self, line: str, *, timeout: float = 30) -> str:
+        """/metrics once this stands in it: metrics cannot be watched."""
+        deadline = time.monotonic() + timeout
+        while line not in (text := await self.metrics()):
+            assert time.monotonic() < deadline, f"{line!r} is not in the metrics:\n{text}"
+            await asyncio.sleep(0.05)
+        return text
 
     async def metrics(self) -> str:
         """The text of /metrics."""
