@@ -14,11 +14,16 @@ STAMP      := $(VENV)/.stamp
 WORKERS    ?= 2
 PYTEST_ARGS ?=
 ONCE       ?=
+SHAPES     ?=
+CONTESTANTS ?=
+ROUNDS     ?=
+SEED       ?= 1
+PROFILE    ?=
 
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
               --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
-.PHONY: help venv demo test unit lint lock crds control-plane clean
+.PHONY: help venv demo test unit lint lock crds control-plane bench clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -61,6 +66,10 @@ crds: venv ## Generate crds/ and the chart's copies from the models
 
 control-plane: venv ## Obtain the control plane: compiled once (about ten minutes on two cores), then cached
 	$(BIN)/alnair cluster build
+
+bench: venv control-plane ## Throughput side by side with kube-scheduler, 30 min (SHAPES=a,b CONTESTANTS=a,b ROUNDS=n SEED=n PROFILE=1)
+	@$(BIN)/python -m bench --shapes='$(SHAPES)' --contestants='$(CONTESTANTS)' $(if $(ROUNDS),--rounds=$(ROUNDS)) \
+	  --seed=$(SEED) $(if $(PROFILE),--profile) --plot=docs/bench/throughput.svg
 
 clean: ## Remove what make wrote in the work tree (the compiled control plane in the cache folder stays)
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -22,13 +22,15 @@ from alnair.api.topology import NodeResourceTopology
 from alnair.kube.clock import Clock
 from alnair.sandbox.fleet import card_uuid
 from alnair.scheduling import search
+from alnair.scheduling.classes import Member
 from alnair.scheduling.profile import Profile, build
-from alnair.scheduling.search import Plan, Refusal
+from alnair.scheduling.search import Plan, Refusal, Unsure
 from alnair.state import wire
-from alnair.state.cluster import ClusterState
+from alnair.state.cluster import ClusterState, guest
 from alnair.state.holding import ContainerShare, Holding, Slice, containers_to_json
 from alnair.state.nodes import Node, read_node
-from alnair.state.pods import Pod, PodReader, PodShape
+from alnair.state.pods import Pod, PodReader
+from alnair.state.shapes import PodClass
 from harness.builders import NodeBuilder, PodBuilder
 
 T = TypeVar("T")
@@ -137,8 +139,9 @@ class Cluster:
         self.state.put_pod(pod)
         return pod
 
-    def shape(self, sentence: PodBuilder) -> PodShape:
-        return as_pod(sentence, reader=self.reader).shape
+    def kind(self, sentence: PodBuilder) -> PodClass:
+        """The pod as rules see it."""
+        return guest(as_pod(sentence, reader=self.reader))
 
     def try_(
         self,
@@ -147,12 +150,13 @@ class Cluster:
         needed: int | None = None,
         present: int = 0,
         profile: Profile = PACK,
-    ) -> Plan | Refusal:
+    ) -> Plan | Refusal | Unsure:
         """Look for a place; the books stay as they are."""
         read = [as_pod(each, reader=self.reader) for each in pods]
-        members = tuple(search.Member(pod.uid, pod.name, pod.shape) for pod in read)
+        members = tuple(Member(pod.uid, pod.name, guest(pod), pod.nominated) for pod in read)
         gang = search.Gang(members, needed=len(members) if needed is None else needed, present=present)
-        return search.place(gang, profile, self.state.draft())
+        with self.state.draft() as draft:
+            return search.place(gang, profile, draft)
 
     def place(self, *pods: PodBuilder, needed: int | None = None, profile: Profile = PACK) -> Plan:
         """Find a place and take it."""
@@ -173,7 +177,7 @@ class Cluster:
     ) -> str:
         """Find no place; the sentences that say why."""
         verdict = self.try_(pods, needed=needed, present=present, profile=profile)
-        assert isinstance(verdict, Refusal), verdict
+        assert not isinstance(verdict, Plan), verdict
         return verdict.message
 
     def free(self, node: str, resource: str) -> int:
@@ -199,13 +203,13 @@ def times(sentence: PodBuilder, count: int) -> list[PodBuilder]:
     return [sentence.named(f"{name}-{index}") for index in range(count)]
 
 
-def where(plan: Plan | Refusal) -> dict[str, str]:
+def where(plan: Plan | Refusal | Unsure) -> dict[str, str]:
     """Pod -> node."""
     assert isinstance(plan, Plan), plan
     return {member.name: holding.node for member, holding in plan.placements}
 
 
-def given(plan: Plan | Refusal) -> dict[str, list[str]]:
+def given(plan: Plan | Refusal | Unsure) -> dict[str, list[str]]:
     """Pod -> its cards as `node#index`."""
     assert isinstance(plan, Plan), plan
     return {

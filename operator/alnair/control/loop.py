@@ -18,11 +18,14 @@ from alnair.kube.clock import Clock
 from alnair.ledger import recovery
 from alnair.ledger.binding import Verdict
 from alnair.ledger.ledger import CommitRefused, Ledger, RecordMoved
-from alnair.ledger.records import ROLLING_BACK, Member, Record, record_key
+from alnair.ledger.records import ROLLING_BACK, Record, record_key
+from alnair.ledger.records import Member as RecordMember
 from alnair.scheduling import search
+from alnair.scheduling.board import Boards
+from alnair.scheduling.classes import Member
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.vacancy import match_vacancies
-from alnair.state.cluster import ClusterState
+from alnair.state.cluster import ClusterState, guest
 from alnair.state.draft import Draft
 from alnair.state.holding import Holding
 from alnair.state.pods import Pod
@@ -55,6 +58,7 @@ class Loop:
         self._reports = reports
         self._metrics = metrics
         self._clock = clock
+        self._boards = Boards()
         self._wake = asyncio.Event()
         self._in_flight: set[Gang] = set()
 
@@ -132,26 +136,31 @@ class Loop:
             return
         if gang.ready_since is None:
             gang.ready_since = self._clock.now()
-        draft = self._state.draft()
-        placements, replaces = self._fill_vacancies(gang, record, waiting, draft)
-        rest = [pod for pod in waiting if pod.uid not in replaces]
-        if rest:
-            with self._metrics.plan_seconds.time():
-                verdict = search.place(
-                    search.Gang(
-                        members=tuple(search.Member(pod.uid, pod.name, pod.shape) for pod in rest),
-                        needed=missing - len(placements),
-                        present=placed + len(placements),
-                    ),
-                    self._profiles[gang.scheduler],
-                    draft,
-                )
-            if isinstance(verdict, search.Plan):
-                placements += [(gang.pods[member.uid], holding) for member, holding in verdict.placements]
-            elif len(placements) < missing:
-                self._refuse(gang, verdict.message)
-                return
+        with self._state.draft() as draft:
+            placements, replaces = self._fill_vacancies(gang, record, waiting, draft)
+            rest = [pod for pod in waiting if pod.uid not in replaces]
+            if rest:
+                with self._metrics.plan_seconds.time():
+                    verdict = search.place(
+                        self._as_searched(gang, rest, missing - len(placements), placed + len(placements)),
+                        self._profiles[gang.scheduler],
+                        draft,
+                        self._boards,
+                    )
+                if isinstance(verdict, search.Plan):
+                    placements += [(gang.pods[member.uid], holding) for member, holding in verdict.placements]
+                elif len(placements) < missing:
+                    self._refuse(gang, verdict.message)
+                    return
         self._start(gang, placements, replaces, least=max(1, gang.min_member - outside))
+
+    def _as_searched(self, gang: Gang, pods: list[Pod], needed: int, present: int) -> search.Gang:
+        return search.Gang(
+            members=tuple(Member(pod.uid, pod.name, guest(pod), pod.nominated) for pod in pods),
+            needed=needed,
+            present=present,
+            expected=tuple(self._state.expected(priority=gang.priority, beside=gang.pods)),
+        )
 
     def _count(self, gang: Gang, own: Record | None) -> tuple[int, int]:
         """How many members have their place or are done with it, and how many of those are not in its own record.
@@ -179,7 +188,7 @@ class Loop:
             if member.gone and not self._succeeded(member.uid)
         }
         pairs = match_vacancies(
-            [(pod.uid, pod.shape) for pod in waiting],
+            [(pod.uid, guest(pod)) for pod in waiting],
             vacant,
             profile=self._profiles[gang.scheduler],
             draft=draft,
@@ -222,7 +231,7 @@ class Loop:
     async def _bind_alone(self, gang: Gang, pod: Pod, holding: Holding) -> None:
         """A lone pod without GPUs: its bind is atomic by itself and needs no record."""
         try:
-            member = Member(pod.uid, pod.name, holding, version=pod.version)
+            member = RecordMember(pod.uid, pod.name, holding, version=pod.version)
             verdict = await self._ledger.binder.bind(pod.namespace, member)
             if verdict is Verdict.BOUND:
                 self.now_bound(pod.uid, holding)

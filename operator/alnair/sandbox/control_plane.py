@@ -7,6 +7,7 @@ apiserver that is killed comes back at the same address. Nothing here speaks to 
 
 from __future__ import annotations
 
+import json
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -46,6 +47,10 @@ class Options:
     """What differs between sandboxes. The defaults are what tests and the demo use."""
 
     scheduler: bool = False
+    scheduler_config: Path | None = None
+    """A KubeSchedulerConfiguration as JSON, without `clientConnection`: the sandbox fills it in."""
+    controller_manager: bool = True
+    """Without it nothing binds volumes, taints nodes or makes ServiceAccounts: what is written stays as written."""
     kwok: bool = True
     audit: bool = True
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
@@ -97,7 +102,7 @@ class ControlPlane:
             self.reserved = _reserve_port()
             self.start_program("etcd", timeout=timeout)
             self.start_program("kube-apiserver", timeout=timeout)
-            others = ["kube-controller-manager"]
+            others = ["kube-controller-manager"] if self.options.controller_manager else []
             others += ["kwok"] if self.options.kwok else []
             others += ["kube-scheduler"] if self.options.scheduler else []
             for name in others:
@@ -303,17 +308,22 @@ class ControlPlane:
         ]
 
     def _scheduler(self) -> list[str]:
-        return [
-            f"--kubeconfig={self.directory / 'kube-scheduler.kubeconfig'}",
-            f"--authentication-kubeconfig={self.directory / 'kube-scheduler.kubeconfig'}",
-            f"--authorization-kubeconfig={self.directory / 'kube-scheduler.kubeconfig'}",
+        kubeconfig = self.directory / "kube-scheduler.kubeconfig"
+        flags = [
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
             "--leader-elect=false",
             "--secure-port=0",
-            "--kube-api-qps=1000",
-            "--kube-api-burst=2000",
-            "--profiling=false",
             *_toggles("--feature-gates", self.options.feature_gates),
         ]
+        if self.options.scheduler_config is None:
+            own = [f"--kubeconfig={kubeconfig}", "--kube-api-qps=1000", "--kube-api-burst=2000"]
+            return [*flags, *own, "--profiling=false"]
+        # kube-scheduler takes nothing about its connection from flags when it has a file.
+        given = json.loads(self.options.scheduler_config.read_text("utf-8"))
+        given["clientConnection"] = {"kubeconfig": str(kubeconfig), "qps": -1}
+        completed = write_private(self.directory / "kube-scheduler.json", json.dumps(given))
+        return [*flags, f"--config={completed}"]
 
     def _kwok(self) -> list[str]:
         stages = self.options.stages if self.options.stages is not None else self.binaries.stages

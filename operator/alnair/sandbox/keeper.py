@@ -66,6 +66,9 @@ def _keep(chosen: argparse.Namespace, commands: queue.SimpleQueue[str]) -> NoRet
     try:
         options = Options(
             scheduler=chosen.scheduler,
+            scheduler_config=chosen.scheduler_config,
+            controller_manager=not chosen.no_controller_manager,
+            kwok=not chosen.no_kwok,
             audit=not chosen.no_audit,
             feature_gates=dict(chosen.feature_gate),
             runtime_config=dict(chosen.runtime_config),
@@ -140,6 +143,11 @@ def _parser() -> argparse.ArgumentParser:
         "--detached", action="store_true", help="live until a signal, whatever standard input does"
     )
     parser.add_argument("--scheduler", action="store_true", help="run kube-scheduler too")
+    parser.add_argument(
+        "--scheduler-config", type=Path, metavar="FILE", help="a KubeSchedulerConfiguration as JSON"
+    )
+    parser.add_argument("--no-controller-manager", action="store_true", help="run no kube-controller-manager")
+    parser.add_argument("--no-kwok", action="store_true", help="run no kwok")
     parser.add_argument("--no-audit", action="store_true", help="write no audit log")
     parser.add_argument("--feature-gate", type=_switch, action="append", default=[], metavar="NAME=BOOL")
     parser.add_argument("--runtime-config", type=_switch, action="append", default=[], metavar="API=BOOL")

@@ -39,6 +39,9 @@ class KeptControlPlane:
         *,
         directory: Path | None = None,
         scheduler: bool = False,
+        scheduler_config: Path | None = None,
+        controller_manager: bool = True,
+        kwok: bool = True,
         audit: bool = True,
         feature_gates: Mapping[str, bool] | None = None,
         runtime_config: Mapping[str, bool] | None = None,
@@ -50,6 +53,9 @@ class KeptControlPlane:
         command = [sys.executable, "-m", "alnair.sandbox.keeper", "--json"]
         command += [f"--directory={directory.absolute()}"] if directory else []
         command += ["--scheduler"] if scheduler else []
+        command += [f"--scheduler-config={scheduler_config.absolute()}"] if scheduler_config else []
+        command += [] if controller_manager else ["--no-controller-manager"]
+        command += [] if kwok else ["--no-kwok"]
         command += [] if audit else ["--no-audit"]
         command += [f"--feature-gate={name}={str(on).lower()}" for name, on in (feature_gates or {}).items()]
         command += [

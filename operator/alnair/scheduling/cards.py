@@ -15,7 +15,7 @@ from alnair.scheduling.plugins import Picker
 from alnair.scheduling.plugins.gpu_cards import candidates
 from alnair.state.draft import Draft
 from alnair.state.holding import ContainerShare, Slice
-from alnair.state.pods import PodShape
+from alnair.state.shapes import PodShape
 
 
 def pick(shape: PodShape, draft: Draft, row: int, picker: Picker) -> tuple[ContainerShare, ...] | None:
@@ -37,7 +37,7 @@ def pick(shape: PodShape, draft: Draft, row: int, picker: Picker) -> tuple[Conta
         share = ContainerShare(demand.container, tuple(_slice(demand, one, int(card)) for card in chosen))
         shares[demand.container] = share
         if len(gpu.demands) > 1:
-            one.take(0, PodShape(requests=()), [share])
+            one.hand_out(0, [share])
     return tuple(shares[demand.container] for demand in gpu.demands)
 
 
@@ -55,7 +55,7 @@ def _slice(demand: CardDemand, one: Draft, card: int) -> Slice:
 def _scratch(one: Draft) -> Draft:
     return replace(
         one,
-        free=one.free.copy(),
+        journal=[],
         card_free_memory=one.card_free_memory.copy(),
         card_free_compute=one.card_free_compute.copy(),
         card_free_slots=one.card_free_slots.copy(),

@@ -15,7 +15,7 @@ from alnair.scheduling.plugins.gpu_cards import describe
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.words import agree, amount, count, sentence
 from alnair.state.draft import Draft
-from alnair.state.pods import PodShape
+from alnair.state.shapes import PodClass, PodShape
 
 LONGEST = 1000  # of an event's note; conditions allow more, but one text is told everywhere
 
@@ -24,7 +24,7 @@ LONGEST = 1000  # of an event's note; conditions allow more, but one text is tol
 class ClassShortfall:
     """Of `members` equal pods, `missing` found no place."""
 
-    shape: PodShape
+    pod: PodClass
     members: int
     missing: int
 
@@ -38,7 +38,7 @@ def why_not(short: Sequence[ClassShortfall], *, fit: int, gang: int, profile: Pr
         who = "1 more needs" if missing == 1 else f"{missing} more each need"
         if gang == 1:
             who = "The pod needs"
-        parts.append(f"{who} {requirement(lack.shape)}, but {node_reasons(lack.shape, profile, draft)}")
+        parts.append(f"{who} {requirement(lack.pod.shape)}, but {node_reasons(lack.pod, profile, draft)}")
     opening = "" if gang == 1 else f"{fit} of {gang} members fit. "
     text = opening + " ".join(sentence(part) for part in parts)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
@@ -56,7 +56,7 @@ def requirement(shape: PodShape) -> str:
     return " and ".join(", ".join(parts).rsplit(", ", 1)) or "a place"
 
 
-def node_reasons(shape: PodShape, profile: Profile, draft: Draft) -> str:
+def node_reasons(pod: PodClass, profile: Profile, draft: Draft) -> str:
     """`of 6 nodes: 3 …; 2 …; 1 …`: how many nodes failed for which first reason."""
     candidates = np.flatnonzero(draft.exists)
     total = len(candidates)
@@ -64,9 +64,11 @@ def node_reasons(shape: PodShape, profile: Profile, draft: Draft) -> str:
         return "there are no nodes"
     reasons: list[tuple[str, int]] = []
     for rule in profile.filters:
-        failed = candidates[~rule.passes(shape, draft)[candidates]]
+        if not rule.concerns(pod, draft):
+            continue
+        failed = candidates[~rule.passes(pod, draft)[candidates]]
         if len(failed):
-            reasons += rule.reasons(shape, draft, failed)
+            reasons += rule.reasons(pod, draft, failed)
             candidates = np.setdiff1d(candidates, failed)
     if len(candidates):
         # Every rule passes, so the picker found that the containers' demands do not fit the cards together.

@@ -13,13 +13,13 @@ from alnair.scheduling.plugins.gpu_cards import candidates
 from alnair.scheduling.profile import Profile
 from alnair.state.draft import Draft
 from alnair.state.holding import Holding
-from alnair.state.pods import PodShape
+from alnair.state.shapes import PodClass, PodShape
 
 Part = tuple[str, int, int, bool]  # container, MiB, per cent, whole; a whole card asks for no number
 
 
 def match_vacancies(
-    replacements: Iterable[tuple[str, PodShape]],
+    replacements: Iterable[tuple[str, PodClass]],
     vacant: Mapping[str, Holding],
     *,
     profile: Profile,
@@ -29,10 +29,10 @@ def match_vacancies(
     rows = {name: row for row, name in enumerate(draft.names) if name}
     open_places = {uid: holding for uid, holding in vacant.items() if holding.node in rows}
     matched: dict[str, str] = {}
-    for uid, shape in replacements:
+    for uid, pod in replacements:
         for old, holding in open_places.items():
-            if _asked(shape) == _held(holding) and _let_in(
-                shape, holding, rows[holding.node], profile, draft
+            if _asked(pod.shape) == _held(holding) and _let_in(
+                pod, holding, rows[holding.node], profile, draft
             ):
                 matched[uid] = old
                 del open_places[old]
@@ -40,14 +40,14 @@ def match_vacancies(
     return matched
 
 
-def _let_in(shape: PodShape, holding: Holding, row: int, profile: Profile, draft: Draft) -> bool:
-    draft.give_back(row, holding.containers)
+def _let_in(pod: PodClass, holding: Holding, row: int, profile: Profile, draft: Draft) -> bool:
+    draft.hand_out(row, holding.containers, -1)
     one = draft.only(row)
-    let_in = bool(profile.passes(shape, one)[0]) and _still_good(shape, holding, one)
+    let_in = bool(profile.passes(pod, one)[0]) and _still_good(pod.shape, holding, one)
     if let_in:
-        draft.take(row, shape, holding.containers)
+        draft.take(row, pod, holding.containers)
     else:
-        draft.take(row, PodShape(requests=()), holding.containers)
+        draft.hand_out(row, holding.containers)
     return let_in
 
 

@@ -11,7 +11,7 @@ alone, and only `release` ends a holding; the ledger calls it when the record no
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -19,21 +19,27 @@ import numpy as np
 
 from alnair.api.topology import NodeResourceTopology
 from alnair.state import wire
+from alnair.state.columns import ImageColumn, LabelColumn
+from alnair.state.company import Company
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.holding import Holding, Slice, parse_annotation
 from alnair.state.inventory import NO_CARDS, Inventory, conclude, guard_against_renaming
 from alnair.state.nodes import Node
 from alnair.state.pods import Pod
+from alnair.state.shapes import PodClass
+from alnair.state.volumes import Volumes
 
 T = TypeVar("T")
 
 SHARERS_A_CARD = 16
+MOST_IMAGES = 512  # whose sizes are known node by node
 FIRST_COLUMNS = ("cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu")
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one pod takes: `requests` from its node, `slices` from the cards of the node that gave them.
+    """What one pod takes: `requests` from its node, `slices` from the cards of the node that gave them; and who it is
+    to the rules of others (`guest`; None for a pod that the books no longer know).
 
     The two nodes are one, except for a pod that somebody else bound elsewhere while our record still lists its
     slices: until the ledger releases them they are taken where the record says.
@@ -43,13 +49,15 @@ class Charge:
     requests: tuple[tuple[str, int], ...]
     card_node: str
     slices: tuple[Slice, ...]
+    guest: PodClass | None = None
 
 
 class ClusterState:
     """One cluster. Not thread-safe; lives on the event loop.
 
-    `freed` grows whenever something that was missing may now be there (capacity given back, a node changed):
-    a planner that was refused at one value need not try again until it differs.
+    `version` grows with every change, and `changed_at[row]` is its value at the row's last change. `freed` is its
+    value when something that was missing may last have come (capacity given back, a node changed), `freed_at[row]`
+    the same for a row: a planner that was refused need not look again until something was freed where it looks.
     """
 
     def __init__(self, *, sharers: int = SHARERS_A_CARD, on_freed: Callable[[], None] = lambda: None) -> None:
@@ -58,6 +66,9 @@ class ClusterState:
         self.inventories: dict[str, Inventory] = {}
         self.topologies: dict[str, NodeResourceTopology] = {}
         self.holdings: dict[str, Holding] = {}
+        self.volumes = Volumes()
+        self.company = Company(self._everyone)
+        self.version = 0
         self.freed = 0
         self.on_freed = on_freed
         self._sharers = sharers
@@ -70,17 +81,20 @@ class ClusterState:
         self._taint_index: dict[tuple[wire.Taint, ...], int] = {(): 0}
         self._models: list[str] = [""]
         self._model_index: dict[str, int] = {"": 0}
-        self._labelled: dict[tuple[str, str], Bools] = {}
+        self._label_columns: dict[str, LabelColumn] = {}
+        self._image_columns: dict[str, ImageColumn] = {}
         self._names: list[str] = []
         self._card_ids: list[tuple[str, ...]] = []
+        self._nominated: dict[str, Pod] = {}
         self.allocatable: Ints
-        self.used: Ints
+        self.free: Ints
         self._allocate(rows=0, cards=1)
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 
     def put_node(self, node: Node) -> None:
-        if self.nodes.get(node.name) == node:
+        before = self.nodes.get(node.name)
+        if before == node:
             return
         self.nodes[node.name] = node
         row = self._row_of(node.name)
@@ -91,25 +105,33 @@ class ClusterState:
         self.unschedulable[row] = node.unschedulable
         self.owned[row] = node.owned_by_alnair
         self.taint_set[row] = _interned(node.taints, self._taint_sets, self._taint_index)
+        self.free[row] -= self.allocatable[row]
         self.allocatable[row] = 0
         for resource, amount in node.allocatable:
             self.allocatable[row, self._columns[resource]] = amount
-        self._labelled.clear()
+        self.free[row] += self.allocatable[row]
+        self._write_columns(row, before, node)
         self._renew_cards(node)
-        self._free()
+        self._free(row)
 
     def drop_node(self, name: str) -> None:
         """The node is gone from the apiserver. Charges to it are kept: it may come back with its pods."""
         if self.nodes.pop(name, None) is None:
             return
         self.inventories.pop(name, None)
-        row = self._rows.pop(name)
+        row = self._rows[name]
+        for charge in self._charges_to(name):
+            if charge.node == name and charge.guest is not None:
+                self.company.leave(row, charge.guest)
+        del self._rows[name]
         self._names[row] = ""
         self._card_ids[row] = ()
         for array in self._arrays():
             array[row] = 0
-        self._labelled.clear()
+        self._write_columns(row, None, None)
         self._spare.append(row)
+        self._change(row)
+        self._free(row)  # a domain that is gone may be what a spread rule waited for
 
     def put_topology(self, name: str, topology: NodeResourceTopology) -> None:
         self.topologies[name] = topology
@@ -128,10 +150,13 @@ class ClusterState:
         if known is not None and known.node and not pod.node:
             pod.node = known.node
         self.pods[pod.uid] = pod
+        self._note_nomination(pod)
         self._recharge(pod.uid)
 
     def drop_pod(self, uid: str) -> None:
         self.pods.pop(uid, None)
+        if self._nominated.pop(uid, None) is not None:
+            self._free()
         self._recharge(uid)
 
     def hold(self, uid: str, holding: Holding) -> None:
@@ -147,9 +172,10 @@ class ClusterState:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def draft(self) -> Draft:
-        """A private copy of what is free, and a shared look at the rest."""
+        """The books to scribble on; see `Draft`."""
         return Draft(
             names=self._names,
+            rows=self._all_rows,
             columns=self._columns,
             exists=self.exists,
             ready=self.ready,
@@ -157,30 +183,56 @@ class ClusterState:
             owned=self.owned,
             taint_set=self.taint_set,
             taint_sets=self._taint_sets,
-            labelled=self.labelled,
             allocatable=self.allocatable,
-            free=self.allocatable - self.used,
+            free=self.free,
             card_ids=self._card_ids,
             models=self._models,
             card_model=self.card_model,
             card_memory=self.card_memory,
             card_usable=self.card_usable,
-            card_free_memory=self.card_memory - self.card_used_memory,
-            card_free_compute=100 - self.card_used_compute,
-            card_free_slots=self._sharers - self.card_users,
-            card_users=self.card_users.copy(),
-            card_exclusive=self.card_exclusive > 0,
+            card_free_memory=self.card_free_memory,
+            card_free_compute=self.card_free_compute,
+            card_free_slots=self.card_free_slots,
+            card_users=self.card_users,
+            card_exclusive=self.card_exclusive,
+            company=self.company,
+            volumes=self.volumes,
+            label_column=self.label_column,
+            image_column=self.image_column,
+            version=self.version,
+            changed_at=self.changed_at,
         )
 
-    def labelled(self, key: str, value: str) -> Bools:
-        """Which rows carry this label; remembered until a node changes."""
-        mask = self._labelled.get((key, value))
-        if mask is None:
-            mask = np.zeros(len(self._names), dtype=np.bool_)
-            for name, node in self.nodes.items():
-                mask[self._rows[name]] = (key, value) in node.labels
-            self._labelled[key, value] = mask
-        return mask
+    def label_column(self, key: str) -> LabelColumn:
+        column = self._label_columns.get(key)
+        if column is None or column.worn:
+            column = self._label_columns[key] = LabelColumn(key, self._numbered(), len(self._names))
+        return column
+
+    def image_column(self, name: str) -> ImageColumn:
+        column = self._image_columns.get(name)
+        if column is None:
+            if len(self._image_columns) >= MOST_IMAGES:
+                self._image_columns.clear()
+            column = self._image_columns[name] = ImageColumn(name, self._numbered(), len(self._names))
+        return column
+
+    def row(self, name: str) -> int | None:
+        return self._rows.get(name)
+
+    def expected(self, *, priority: int, beside: Container[str]) -> list[tuple[int, PodClass]]:
+        """Pods that a preemption has made room for and that go before a pod of this priority: (row, pod).
+
+        They are not bound yet, so no charge stands for them; `beside` are UIDs that do not count.
+        """
+        return [
+            (row, guest(pod))
+            for uid, pod in self._nominated.items()
+            if pod.priority >= priority
+            and uid not in beside
+            and uid not in self.holdings
+            and (row := self._rows.get(pod.nominated)) is not None
+        ]
 
     def card_usage(self) -> Iterable[tuple[str, str, int, int, int]]:
         """(node, card, MiB there, MiB taken, users) of every card: for metrics and checks."""
@@ -190,7 +242,7 @@ class ClusterState:
                     name,
                     card,
                     int(self.card_memory[row, index]),
-                    int(self.card_used_memory[row, index]),
+                    int(self.card_memory[row, index] - self.card_free_memory[row, index]),
                     int(self.card_users[row, index]),
                 )
 
@@ -212,10 +264,11 @@ class ClusterState:
                 and before.card_node in self.nodes
                 and self.inventories[before.card_node].renamed
             ):
-                self._renew_cards(
-                    self.nodes[before.card_node]
-                )  # cards closed because of this pod may open again
-            self._free()
+                # Cards closed because of this pod may open again.
+                self._renew_cards(self.nodes[before.card_node])
+            for name in {before.node, before.card_node}:
+                if (row := self._rows.get(name)) is not None:
+                    self._free(row)
         if after is not None:
             self._apply(after, +1)
             for name in {after.node, after.card_node}:
@@ -233,20 +286,27 @@ class ClusterState:
             slices = tuple(holding.slices())
         elif pod is not None and pod.node and not pod.terminal:
             slices = foreign_slices(pod)
-        requests = pod.shape.requests if pod is not None and not pod.terminal else ()
-        return Charge(node, requests, card_node, slices) if node and (requests or slices) else None
+        if not node:
+            return None
+        if pod is None or pod.terminal:
+            return Charge(node, (), card_node, slices) if slices else None
+        return Charge(node, pod.shape.requests, card_node, slices, guest(pod))
 
     def _apply(self, charge: Charge, sign: int) -> None:
         # What is charged to a node that is not there (any more) is applied when it comes.
         if (row := self._rows.get(charge.node)) is not None:
-            self._apply_requests(row, charge.requests, sign)
+            self._apply_requests(row, charge, sign)
+            self._change(row)
         if (row := self._rows.get(charge.card_node)) is not None:
             self._apply_slices(row, charge.slices, sign)
+            self._change(row)
 
-    def _apply_requests(self, row: int, requests: Iterable[tuple[str, int]], sign: int) -> None:
-        for resource, amount in requests:
+    def _apply_requests(self, row: int, charge: Charge, sign: int) -> None:
+        for resource, amount in charge.requests:
             column = self._column_of(resource)  # may replace the array, so before it is looked at
-            self.used[row, column] += sign * amount
+            self.free[row, column] -= sign * amount
+        if charge.guest is not None:
+            (self.company.come if sign > 0 else self.company.leave)(row, charge.guest)
 
     def _apply_slices(self, row: int, slices: Iterable[Slice], sign: int) -> None:
         for piece in slices:
@@ -254,11 +314,11 @@ class ClusterState:
                 card = self._card_ids[row].index(piece.card)
             except ValueError:
                 continue  # a card that vanished: it takes nothing from the ones that are left
-            self.card_used_memory[row, card] += sign * piece.memory_mib
-            self.card_used_compute[row, card] += sign * piece.compute_percent
+            self.card_free_memory[row, card] -= sign * piece.memory_mib
+            self.card_free_compute[row, card] -= sign * piece.compute_percent
+            self.card_free_slots[row, card] -= sign
             self.card_users[row, card] += sign
-            if piece.whole:
-                self.card_exclusive[row, card] += sign
+            self.card_exclusive[row, card] += sign * piece.whole
 
     def _charges_to(self, name: str) -> Iterable[Charge]:
         return (self._charges[uid] for uid in self._charged_to.get(name, ()))
@@ -267,9 +327,31 @@ class ClusterState:
         cards = self._card_ids[self._rows[charge.card_node]]
         return all(piece.card in cards for piece in charge.slices)
 
-    def _free(self) -> None:
-        self.freed += 1
+    def _everyone(self) -> Iterable[tuple[int, PodClass]]:
+        for charge in self._charges.values():
+            if charge.guest is not None and (row := self._rows.get(charge.node)) is not None:
+                yield row, charge.guest
+
+    def _note_nomination(self, pod: Pod) -> None:
+        if pod.nominated and not pod.node and not pod.terminal:
+            self._nominated[pod.uid] = pod
+        elif self._nominated.pop(pod.uid, None) is not None:
+            self._free()
+
+    def _change(self, row: int) -> None:
+        self.version += 1
+        self.changed_at[row] = self.version
+
+    def _free(self, row: int | None = None) -> None:
+        """Something may be there now that was not; without a row: anywhere."""
+        self.version += 1
+        self.freed = self.version
+        self.freed_at[slice(None) if row is None else row] = self.version
         self.on_freed()
+
+    def free_everywhere(self) -> None:
+        """Something changed that no row tells of: a volume, a namespace's labels."""
+        self._free()
 
     def _renew_cards(self, node: Node, *, afresh: bool = False) -> None:
         """The node's cards may have changed: write its row of the card arrays anew, charges and all.
@@ -292,11 +374,25 @@ class ClusterState:
             array[row] = 0
         self._card_ids[row] = tuple(card.id for card in inventory.cards)
         for index, card in enumerate(inventory.cards):
-            self.card_memory[row, index] = card.memory_mib
+            self.card_memory[row, index] = self.card_free_memory[row, index] = card.memory_mib
+            self.card_free_compute[row, index] = 100
+            self.card_free_slots[row, index] = self._sharers
             self.card_usable[row, index] = card.healthy
             self.card_model[row, index] = _interned(card.model, self._models, self._model_index)
         self._apply_slices(row, held, +1)
-        self._free()
+        self._change(row)
+        self._free(row)
+
+    def _numbered(self) -> Iterable[tuple[int, Node]]:
+        return ((self._rows[name], node) for name, node in self.nodes.items())
+
+    def _write_columns(self, row: int, before: Node | None, node: Node | None) -> None:
+        if before is None or node is None or before.labels != node.labels:
+            for labels in self._label_columns.values():
+                labels.write(row, node)
+        if before is None or node is None or before.images != node.images:
+            for images in self._image_columns.values():
+                images.write(row, node)
 
     # -- rows, columns, arrays -----------------------------------------------------------------------------------
 
@@ -315,7 +411,8 @@ class ClusterState:
         self.inventories[name] = NO_CARDS
         for charge in self._charges_to(name):
             if charge.node == name:
-                self._apply_requests(row, charge.requests, +1)
+                self._apply_requests(row, charge, +1)
+        self._change(row)
         return row
 
     def _column_of(self, resource: str) -> int:
@@ -324,7 +421,7 @@ class ClusterState:
             column = self._columns[resource] = len(self._columns)
             extra = np.zeros((len(self._names), 1), dtype=np.int64)
             self.allocatable = np.concatenate([self.allocatable, extra], axis=1)
-            self.used = np.concatenate([self.used, extra], axis=1)
+            self.free = np.concatenate([self.free, extra], axis=1)
         return column
 
     def _allocate(self, *, rows: int, cards: int) -> None:
@@ -335,12 +432,16 @@ class ClusterState:
         self.owned = np.zeros(rows, dtype=np.bool_)
         self.taint_set = np.zeros(rows, dtype=np.int64)
         self.allocatable = np.zeros((rows, columns), dtype=np.int64)
-        self.used = np.zeros((rows, columns), dtype=np.int64)
+        self.free = np.zeros((rows, columns), dtype=np.int64)
+        self.changed_at = np.zeros(rows, dtype=np.int64)
+        self.freed_at = np.zeros(rows, dtype=np.int64)
+        self._all_rows = np.arange(rows)
         self.card_memory = np.zeros((rows, cards), dtype=np.int64)
         self.card_model = np.zeros((rows, cards), dtype=np.int64)
         self.card_usable = np.zeros((rows, cards), dtype=np.bool_)
-        self.card_used_memory = np.zeros((rows, cards), dtype=np.int64)
-        self.card_used_compute = np.zeros((rows, cards), dtype=np.int64)
+        self.card_free_memory = np.zeros((rows, cards), dtype=np.int64)
+        self.card_free_compute = np.zeros((rows, cards), dtype=np.int64)
+        self.card_free_slots = np.zeros((rows, cards), dtype=np.int64)
         self.card_users = np.zeros((rows, cards), dtype=np.int64)
         self.card_exclusive = np.zeros((rows, cards), dtype=np.int64)
 
@@ -349,8 +450,9 @@ class ClusterState:
             self.card_memory,
             self.card_model,
             self.card_usable,
-            self.card_used_memory,
-            self.card_used_compute,
+            self.card_free_memory,
+            self.card_free_compute,
+            self.card_free_slots,
             self.card_users,
             self.card_exclusive,
         )
@@ -363,7 +465,9 @@ class ClusterState:
             self.owned,
             self.taint_set,
             self.allocatable,
-            self.used,
+            self.free,
+            self.changed_at,
+            self.freed_at,
             *self._card_arrays(),
         )
 
@@ -376,7 +480,9 @@ class ClusterState:
             array[part] = source
         self._names.extend([""] * (rows - had_rows))
         self._card_ids.extend([()] * (rows - had_rows))
-        self._labelled.clear()
+        self.company.resize(rows)
+        self._label_columns.clear()
+        self._image_columns.clear()
 
     def _widen_cards(self, cards: int) -> None:
         if cards > self.card_memory.shape[1]:
@@ -390,6 +496,11 @@ def _interned(thing: T, things: list[T], index: dict[T, int]) -> int:
         number = index[thing] = len(things)
         things.append(thing)
     return number
+
+
+def guest(pod: Pod) -> PodClass:
+    """The pod as others' rules know it."""
+    return PodClass(pod.shape, pod.namespace, pod.labels, pod.terminating)
 
 
 def foreign_slices(pod: Pod) -> tuple[Slice, ...]:

@@ -1,24 +1,37 @@
-"""The books as a planner sees them: a private copy to scribble on.
+"""The books as a planner sees them: the real ones, to scribble on and wipe clean again.
 
-A draft shares what planning does not change (capacities, labels, taints) and owns what it does (what is free). All
-arrays have one row a node, and cards a second axis, padded with cards of no memory. `only(row)` is the same draft
-narrowed to one node, made of views: a rule written for all nodes answers for one at no extra code.
+    with state.draft() as draft:
+        ... draft.take(row, pod, containers) ...
+
+Planning a pod must not cost a copy of five thousand nodes, so a draft is a view, and what was taken is given back
+at the end of the `with`. All arrays have one row a node, and cards a second axis, padded with cards of no memory.
+`only(row)` and `at(rows)` are the same draft narrowed to some nodes: a rule written for all nodes answers for a few
+at no extra code.
+
+What must never happen here: a scribble that outlives its draft. Nothing between `take` and the end may wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alnair.state import wire
+from alnair.state.columns import ImageColumn, LabelColumn
+from alnair.state.company import Company
 from alnair.state.holding import ContainerShare
-from alnair.state.pods import PodShape
+from alnair.state.selectors import Pods
+from alnair.state.shapes import PodClass
+from alnair.state.volumes import Volumes
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+Taken = tuple[int, PodClass | None, Sequence[ContainerShare], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +39,7 @@ class Draft:
     """Arrays over nodes (N), resources (R) and cards (C)."""
 
     names: Sequence[str]  # of the rows; empty text = a row without a node
+    rows: Ints  # N: which rows of the books these are
     columns: Mapping[str, int]  # resource name -> its column
     exists: Bools  # N
     ready: Bools  # N
@@ -33,34 +47,54 @@ class Draft:
     owned: Bools  # N: Alnair hands out this node's cards
     taint_set: Ints  # N, index into taint_sets
     taint_sets: Sequence[tuple[wire.Taint, ...]]
-    labelled: Callable[[str, str], Bools]  # (key, value) -> N
     allocatable: Ints  # N x R
-    free: Ints  # N x R, ours to change
+    free: Ints  # N x R, changed by `take`
     card_ids: Sequence[Sequence[str]]  # a row's cards in order
     models: Sequence[str]  # model id -> its name
     card_model: Ints  # N x C
     card_memory: Ints  # N x C, MiB; 0 = no such card
     card_usable: Bools  # N x C: there, healthy
-    card_free_memory: Ints  # N x C, ours to change, and so are the rest
+    card_free_memory: Ints  # N x C, changed by `take`, and so are the rest
     card_free_compute: Ints
     card_free_slots: Ints
     card_users: Ints
-    card_exclusive: Bools
+    card_exclusive: Ints  # users that share with nobody
+    company: Company  # of all nodes, whatever the draft is narrowed to
+    volumes: Volumes
+    label_column: Callable[[str], LabelColumn]  # of all nodes too
+    image_column: Callable[[str], ImageColumn]
+    version: int = 0  # of the books
+    changed_at: Ints = field(
+        default_factory=lambda: np.zeros(0, dtype=np.int64)
+    )  # N: version of the row's last change
+    journal: list[Taken] = field(default_factory=list)
+    whole: Draft | None = None
+
+    # -- narrower ------------------------------------------------------------------------------------------------
 
     def only(self, row: int) -> Draft:
-        part = slice(row, row + 1)
+        """One node, as views: what is taken there later shows."""
+        return self._narrowed(slice(row, row + 1), self.names[row : row + 1], self.card_ids[row : row + 1])
+
+    def at(self, rows: Ints) -> Draft:
+        """These nodes, as they are now."""
+        return self._narrowed(rows, [self.names[row] for row in rows], [self.card_ids[row] for row in rows])
+
+    def _narrowed(self, part: slice | Ints, names: Sequence[str], card_ids: Sequence[Sequence[str]]) -> Draft:
         return replace(
             self,
-            names=self.names[part],
+            whole=self.all_nodes(),
+            names=names,
+            rows=self.rows[part],
             exists=self.exists[part],
+            changed_at=self.changed_at[part],
             ready=self.ready[part],
             unschedulable=self.unschedulable[part],
             owned=self.owned[part],
             taint_set=self.taint_set[part],
-            labelled=lambda key, value: self.labelled(key, value)[part],
             allocatable=self.allocatable[part],
             free=self.free[part],
-            card_ids=self.card_ids[part],
+            card_ids=card_ids,
             card_model=self.card_model[part],
             card_memory=self.card_memory[part],
             card_usable=self.card_usable[part],
@@ -71,22 +105,89 @@ class Draft:
             card_exclusive=self.card_exclusive[part],
         )
 
+    def all_nodes(self) -> Draft:
+        """The draft that this one was narrowed from, or itself."""
+        return self if self.whole is None else self.whole
+
+    # -- questions -----------------------------------------------------------------------------------------------
+
     def column(self, resource: str) -> int | None:
         return self.columns.get(resource)
 
-    def take(self, row: int, shape: PodShape, containers: Sequence[ContainerShare]) -> None:
-        """Write a pod of this shape into the draft."""
-        for resource, amount in shape.requests:
-            column = self.columns.get(resource)
-            if column is not None:
-                self.free[row, column] -= amount
-        self._move(row, containers, +1)
+    def label(self, key: str) -> Ints:
+        """N: the number of the label's value, -1 where the node has no such label."""
+        return self.label_column(key).codes[self.rows]
 
-    def give_back(self, row: int, containers: Sequence[ContainerShare]) -> None:
-        """Undo the slices of a `take`, or of a holding that the draft was made with."""
-        self._move(row, containers, -1)
+    def labelled(self, key: str, value: str) -> Bools:
+        code = self.label_column(key).code(value)
+        if code is None:
+            return np.zeros(len(self.rows), dtype=np.bool_)
+        return np.asarray(self.label(key) == code)
 
-    def _move(self, row: int, containers: Sequence[ContainerShare], sign: int) -> None:
+    def image(self, name: str) -> Ints:
+        """N: bytes of that image on the node."""
+        return self.image_column(name).sizes[self.rows]
+
+    def count(self, pods: Pods) -> Ints:
+        """N: how many pods of the set are on the node."""
+        return self.company.count(pods)[self.rows]
+
+    def count_by_domain(self, pods: Pods, key: str) -> Ints:
+        """How many pods of the set are in each domain of the label, over all nodes of the cluster."""
+        column = self.label_column(key)
+        there = column.codes >= 0
+        sums = np.bincount(
+            column.codes[there],
+            weights=self.company.count(pods)[there],
+            minlength=len(column.values),
+        )
+        return sums.astype(np.int64)
+
+    def among(self, rows: Sequence[int] | set[int]) -> Bools:
+        """N: whether the node is one of these rows of the books."""
+        return np.isin(self.rows, np.fromiter(rows, dtype=np.int64, count=len(rows)))
+
+    # -- scribbling (on a draft of all nodes) --------------------------------------------------------------------
+
+    def take(self, row: int, pod: PodClass, containers: Sequence[ContainerShare]) -> None:
+        """Write a pod into the draft."""
+        self._move(row, pod, containers, +1)
+
+    def put_back(self, row: int, pod: PodClass, containers: Sequence[ContainerShare]) -> None:
+        """Undo a `take`."""
+        self._move(row, pod, containers, -1)
+
+    def hand_out(self, row: int, containers: Sequence[ContainerShare], sign: int = +1) -> None:
+        """Only the parts of cards, or (with -1) only those of a holding that the books have."""
+        self._move(row, None, containers, sign)
+
+    def wipe(self) -> None:
+        """As if nothing had been taken."""
+        for row, pod, containers, sign in reversed(self.journal[:]):
+            self._apply(row, pod, containers, -sign)
+        self.journal.clear()
+
+    def __enter__(self) -> Draft:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.wipe()
+
+    def _move(self, row: int, pod: PodClass | None, containers: Sequence[ContainerShare], sign: int) -> None:
+        self.journal.append((row, pod, containers, sign))
+        self._apply(row, pod, containers, sign)
+
+    def _apply(self, row: int, pod: PodClass | None, containers: Sequence[ContainerShare], sign: int) -> None:
+        if pod is not None:
+            for resource, amount in pod.shape.requests:
+                column = self.columns.get(resource)
+                if column is not None:
+                    self.free[row, column] -= sign * amount
+            (self.company.visit if sign > 0 else self.company.end_visit)(row, pod)
+        if not containers:
+            return
         positions = {card: index for index, card in enumerate(self.card_ids[row])}
         for container in containers:
             for piece in container.slices:
@@ -97,5 +198,4 @@ class Draft:
                 self.card_free_compute[row, card] -= sign * piece.compute_percent
                 self.card_free_slots[row, card] -= sign
                 self.card_users[row, card] += sign
-                if piece.whole:  # shared with nobody, so nobody else has set it
-                    self.card_exclusive[row, card] = sign > 0
+                self.card_exclusive[row, card] += sign * piece.whole

@@ -60,7 +60,7 @@ def conclude(node: Node, topology: NodeResourceTopology | None) -> Inventory:
     sources: tuple[tuple[str, Callable[[], list[Card]]], ...] = (
         ("NodeResourceTopology", lambda: _from_topology(topology) if topology else []),
         ("annotations", lambda: _from_annotations(dict(node.annotations))),
-        ("labels", lambda: _from_labels(node.name, dict(node.labels))),
+        ("labels", lambda: _from_labels(node.name, node.labels)),
     )
     problems: list[str] = []
     for source, read in sources:

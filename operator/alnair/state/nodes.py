@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from alnair.api import names
 from alnair.api.quantity import BadQuantity, milli, whole
@@ -28,18 +30,19 @@ class Node:
 
     name: str
     uid: str
-    labels: tuple[tuple[str, str], ...]
+    labels: Mapping[str, str]
     annotations: tuple[tuple[str, str], ...]  # those of CARD_ANNOTATIONS; others are of no interest
     taints: tuple[wire.Taint, ...]
     unschedulable: bool
     ready: bool
     allocatable: tuple[tuple[str, int], ...]
+    images: Mapping[str, int] = field(default_factory=dict)  # name -> bytes
     problems: tuple[str, ...] = ()
 
     @property
     def owned_by_alnair(self) -> bool:
         """Who hands out this node's cards: what its label says, else whoever advertises them."""
-        owner = dict(self.labels).get(names.GPU_OWNER)
+        owner = self.labels.get(names.GPU_OWNER)
         if owner in (names.OWNED_BY_ALNAIR, names.OWNED_BY_DEVICE_PLUGIN):
             return owner == names.OWNED_BY_ALNAIR
         return not dict(self.allocatable).get(names.NVIDIA_GPU)
@@ -63,7 +66,7 @@ def read_node(node: wire.Node) -> Node:
     return Node(
         name=node.metadata.name,
         uid=node.metadata.uid,
-        labels=tuple(sorted(node.metadata.labels.items())),
+        labels=node.metadata.labels,
         annotations=tuple(
             sorted((key, text) for key, text in node.metadata.annotations.items() if key in CARD_ANNOTATIONS)
         ),
@@ -71,5 +74,8 @@ def read_node(node: wire.Node) -> Node:
         unschedulable=node.spec.unschedulable,
         ready=any(c.type == "Ready" and c.status == "True" for c in node.status.conditions),
         allocatable=tuple(sorted(allocatable.items())),
+        images={
+            sys.intern(name): image.size_bytes for image in node.status.images for name in image.names or ()
+        },
         problems=tuple(problems),
     )

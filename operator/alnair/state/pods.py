@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from alnair.api import names
-from alnair.api.gpurequest import NO_GPU, BadRequest, GpuRequest, gpu_request
+from alnair.api.gpurequest import NO_GPU, BadRequest, gpu_request
 from alnair.api.quantity import BadQuantity, milli, whole
 from alnair.state import wire
+from alnair.state.rules import placement_rules
+from alnair.state.shapes import PodShape
 
 # Resources that no node advertises: they are counted on cards, not on nodes.
 CARD_RESOURCES = names.GPU_RESOURCES - {names.NVIDIA_GPU}
@@ -25,19 +27,6 @@ MOST_OF_A_RESOURCE = 1 << 52
 MOST_SHAPES = 20_000
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
-
-
-@dataclass(frozen=True, slots=True)
-class PodShape:
-    """All that decides where a pod may go. Two pods of one shape are interchangeable to the search.
-
-    `requests`: cpu in thousandths, everything else in whole units, always with `pods: 1`, sorted by name.
-    """
-
-    requests: tuple[tuple[str, int], ...]
-    gpu: GpuRequest = NO_GPU
-    node_selector: tuple[tuple[str, str], ...] = ()
-    tolerations: tuple[wire.Toleration, ...] = ()
 
 
 @dataclass(slots=True)
@@ -61,6 +50,8 @@ class Pod:
     problem: str = ""
     slices: str = ""  # the annotation that a Binding wrote, as it stands
     annotated_node: str = ""
+    nominated: str = ""  # the node that a preemption made room on for it
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def terminal(self) -> bool:
@@ -83,7 +74,7 @@ class PodReader:
 
     def read(self, pod: wire.Pod) -> Pod:
         meta, spec = pod.metadata, pod.spec
-        shape, problem = self._shape(spec, meta.annotations)
+        shape, problem = self._shape(meta, spec)
         if len(self._shapes) > MOST_SHAPES:
             self._shapes.clear()  # shapes of pods long gone; equal ones are still equal, only not the same object
         return Pod(
@@ -104,10 +95,12 @@ class PodReader:
             problem=problem,
             slices=meta.annotations.get(names.GPU_SLICES, ""),
             annotated_node=meta.annotations.get(names.NODE, ""),
+            nominated=pod.status.nominated_node_name,
+            labels=meta.labels,
         )
 
     @staticmethod
-    def _shape(spec: wire.PodSpec, annotations: Mapping[str, str]) -> tuple[PodShape, str]:
+    def _shape(meta: wire.Metadata, spec: wire.PodSpec) -> tuple[PodShape, str]:
         problem = unsupported_rule(spec)
         try:
             requests = effective_requests(spec)
@@ -122,16 +115,11 @@ class PodReader:
         try:
             gpu = gpu_request(
                 ((c.name, {**c.resources.requests, **c.resources.limits}) for c in spec.containers),
-                annotations,
+                meta.annotations,
             )
         except BadRequest as error:
             gpu, problem = NO_GPU, problem or str(error)
-        shape = PodShape(
-            requests=tuple(sorted(requests.items())),
-            gpu=gpu,
-            node_selector=tuple(sorted(spec.node_selector.items())),
-            tolerations=tuple(dict.fromkeys(spec.tolerations)),
-        )
+        shape = PodShape(requests=tuple(sorted(requests.items())), gpu=gpu, **placement_rules(meta, spec))
         return shape, problem
 
 
@@ -165,19 +153,10 @@ def effective_requests(spec: wire.PodSpec) -> dict[str, int]:
 
 def unsupported_rule(spec: wire.PodSpec) -> str:
     """A rule in the pod that this version does not schedule by. Better said aloud than silently broken."""
-    affinity = spec.affinity or wire.Affinity()
     present: Iterable[tuple[str, bool]] = (
-        ("spec.affinity.nodeAffinity.required…", _required(affinity.node_affinity)),
-        ("spec.affinity.podAffinity.required…", _required(affinity.pod_affinity)),
-        ("spec.affinity.podAntiAffinity.required…", _required(affinity.pod_anti_affinity)),
-        (
-            "spec.topologySpreadConstraints with DoNotSchedule",
-            any(c.when_unsatisfiable == "DoNotSchedule" for c in spec.topology_spread_constraints),
-        ),
-        ("spec.containers[].ports[].hostPort", _host_ports(spec)),
         (
             "spec.volumes[] with a PersistentVolumeClaim",
-            any(wire.present(v.persistent_volume_claim) or wire.present(v.ephemeral) for v in spec.volumes),
+            any(v.persistent_volume_claim is not None or wire.present(v.ephemeral) for v in spec.volumes),
         ),
         ("spec.resourceClaims", bool(spec.resource_claims)),
         (
@@ -189,16 +168,6 @@ def unsupported_rule(spec: wire.PodSpec) -> str:
     if not used:
         return ""
     return f"{', '.join(used)}: this version of Alnair cannot honour it; remove it or use another scheduler"
-
-
-def _required(affinity: wire.PodAffinity | None) -> bool:
-    return affinity is not None and wire.present(affinity.required_during_scheduling_ignored_during_execution)
-
-
-def _host_ports(spec: wire.PodSpec) -> bool:
-    return any(
-        port.host_port for container in (*spec.containers, *spec.init_containers) for port in container.ports
-    )
 
 
 def _amounts(quantities: wire.Quantities) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Pods and Nodes as the apiserver sends them, reduced to the fields that scheduling reads.
 
 msgspec skips every other field without building anything for it, which is what makes ten thousand pods cheap.
-Rules that this version does not schedule by are decoded as `Raw`, only to notice that they are there. Never as
+What this version does not schedule by is decoded as `Raw`, only to notice that it is there. Never as
 `Raw | None`: msgspec takes that for null alone and refuses every object that has the field.
 """
 
@@ -47,10 +47,13 @@ class Resources(Struct):
 
 class ContainerPort(Struct, rename="camel"):
     host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = ""
 
 
 class Container(Struct, rename="camel"):
     name: str
+    image: str = ""
     resources: Resources = msgspec.field(default_factory=Resources)
     restart_policy: str = ""
     ports: list[ContainerPort] = []
@@ -67,22 +70,80 @@ class SchedulingGate(Struct):
     name: str
 
 
+class Expression(Struct):
+    key: str
+    operator: str
+    values: list[str] = []
+
+
+class LabelSelector(Struct, rename="camel"):
+    match_labels: dict[str, str] = {}
+    match_expressions: list[Expression] = []
+
+
+class NodeSelectorTerm(Struct, rename="camel"):
+    match_expressions: list[Expression] = []
+    match_fields: list[Expression] = []
+
+
+class NodeSelector(Struct, rename="camel"):
+    node_selector_terms: list[NodeSelectorTerm] = []
+
+
+class PreferredNodes(Struct):
+    weight: int
+    preference: NodeSelectorTerm
+
+
+class NodeAffinity(Struct, rename="camel"):
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: list[PreferredNodes] = []
+
+
+class PodAffinityTerm(Struct, rename="camel"):
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] = []
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: list[str] = []
+    mismatch_label_keys: list[str] = []
+
+
+class PreferredPods(Struct, rename="camel"):
+    weight: int
+    pod_affinity_term: PodAffinityTerm
+
+
 class PodAffinity(Struct, rename="camel"):
-    required_during_scheduling_ignored_during_execution: Raw = ABSENT
+    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] = []
+    preferred_during_scheduling_ignored_during_execution: list[PreferredPods] = []
 
 
 class Affinity(Struct, rename="camel"):
-    node_affinity: PodAffinity | None = None
+    node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
 
 class SpreadConstraint(Struct, rename="camel"):
+    topology_key: str
+    max_skew: int = 1
     when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] = []
+
+
+class ClaimVolume(Struct, rename="camel"):
+    claim_name: str
+    read_only: bool = False
 
 
 class Volume(Struct, rename="camel"):
-    persistent_volume_claim: Raw = ABSENT
+    name: str = ""
+    persistent_volume_claim: ClaimVolume | None = None
     ephemeral: Raw = ABSENT
 
 
@@ -105,6 +166,7 @@ class PodSpec(Struct, rename="camel"):
 
 class PodStatus(Struct, rename="camel"):
     phase: str = ""
+    nominated_node_name: str = ""
 
 
 class Pod(Struct):
@@ -129,12 +191,22 @@ class NodeSpec(Struct, rename="camel"):
     taints: list[Taint] = []
 
 
+class ContainerImage(Struct, rename="camel"):
+    names: list[str] | None = None
+    size_bytes: int = 0
+
+
 class NodeStatus(Struct, rename="camel"):
     allocatable: Quantities = {}
     conditions: list[NodeCondition] = []
+    images: list[ContainerImage] = []
 
 
 class Node(Struct):
     metadata: Metadata
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+class Namespace(Struct):
+    metadata: Metadata

@@ -16,12 +16,12 @@ A, B = node("a"), node("b")
 
 def let_through(rule: str, cluster: Cluster, asking: PodBuilder) -> list[str]:
     draft = cluster.state.draft()
-    mask = FILTERS[rule].passes(cluster.shape(asking), draft) & draft.exists
+    mask = FILTERS[rule].passes(cluster.kind(asking), draft) & draft.exists
     return [draft.names[int(row)] for row in np.flatnonzero(mask)]
 
 
 def reasons(rule: str, cluster: Cluster, asking: PodBuilder) -> list[tuple[str, int]]:
-    draft, shape = cluster.state.draft(), cluster.shape(asking)
+    draft, shape = cluster.state.draft(), cluster.kind(asking)
     failed = np.flatnonzero(draft.exists & ~FILTERS[rule].passes(shape, draft))
     return list(FILTERS[rule].reasons(shape, draft, failed))
 
@@ -58,7 +58,7 @@ def test_every_filter_says_of_one_row_what_it_says_of_all(rule: str) -> None:
         pod("p").slice(memory_gib=3),
         pod("p").asking(gpu=2).selecting(pool="x"),
     ):
-        shape = cluster.shape(asking)
+        shape = cluster.kind(asking)
         together = FILTERS[rule].passes(shape, draft)
         for row in np.flatnonzero(draft.exists):
             assert FILTERS[rule].passes(shape, draft.only(int(row)))[0] == together[row]

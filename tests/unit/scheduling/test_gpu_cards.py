@@ -19,11 +19,11 @@ SMALL, LARGE = 16384, 40960
 
 
 def passes(cluster: Cluster, asking: PodBuilder) -> bool:
-    return bool(RULE.passes(cluster.shape(asking), cluster.state.draft())[cluster.row("a")])
+    return bool(RULE.passes(cluster.kind(asking), cluster.state.draft())[cluster.row("a")])
 
 
 def reasons(cluster: Cluster, asking: PodBuilder) -> list[tuple[str, int]]:
-    draft, shape = cluster.state.draft(), cluster.shape(asking)
+    draft, shape = cluster.state.draft(), cluster.kind(asking)
     return list(RULE.reasons(shape, draft, np.flatnonzero(draft.exists & ~RULE.passes(shape, draft))))
 
 

@@ -19,7 +19,7 @@ A, B = node("a"), node("b")
 def favourite(scorer: str, cluster: Cluster, asking: PodBuilder) -> str:
     """The node that scores best; "" where the two are equal."""
     draft = cluster.state.draft()
-    scores = SCORERS[scorer].score(cluster.shape(asking), draft)
+    scores = SCORERS[scorer].score(cluster.kind(asking), draft)
     a, b = scores[cluster.row("a")], scores[cluster.row("b")]
     return "" if a == b else ("a" if a > b else "b")
 
@@ -110,7 +110,7 @@ def test_a_node_scores_the_same_alone_and_among_others(scorer: str) -> None:
     cluster = used(Cluster(A.with_cards(2), B.with_cards(4).holding(cpu="8"), node("c")), ("a", 1, 5 * GIB))
     draft = cluster.state.draft()
     for asking in (pod("p").asking(cpu="1"), pod("p").slice(memory_gib=3), pod("p").asking(gpu=2)):
-        shape = cluster.shape(asking)
+        shape = cluster.kind(asking)
         together = SCORERS[scorer].score(shape, draft)
         for row in np.flatnonzero(draft.exists):
             assert SCORERS[scorer].score(shape, draft.only(int(row)))[0] == together[row]
@@ -130,7 +130,7 @@ def test_every_score_is_from_0_to_1(
     cluster.running(pod("hog").asking(cpu=str(cpu)), on="a")
     asking = pod("p").asking(gpu=1 + memory % 3) if whole else pod("p").slice(memory_gib=memory)
     for scorer in SCORERS.values():
-        scores = scorer.score(cluster.shape(asking.asking(cpu=str(cpu))), cluster.state.draft())
+        scores = scorer.score(cluster.kind(asking.asking(cpu=str(cpu))), cluster.state.draft())
         assert ((scores >= 0) & (scores <= 1)).all()
 
 

@@ -83,7 +83,7 @@ def test_a_heterogeneous_gang_is_refused_whole_when_one_kind_does_not_fit() -> N
 def test_shapes_are_classes_of_equal_members() -> None:
     cluster = Cluster()
     pods = [*times(WORKER, 2), pod("m").asking(cpu="1"), pod("big").asking(gpu=4)]
-    members = [search.Member(str(index), str(index), cluster.shape(each)) for index, each in enumerate(pods)]
+    members = [search.Member(str(index), str(index), cluster.kind(each)) for index, each in enumerate(pods)]
     classes = [[member.uid for member in group] for _, group in search.by_shape(members)]
     assert classes == [["3"], ["0", "1"], ["2"]]
 

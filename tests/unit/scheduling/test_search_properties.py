@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.search import Plan
 from alnair.state.holding import Holding, Slice
-from alnair.state.pods import PodShape
+from alnair.state.shapes import PodShape
 from harness.builders import NodeBuilder, PodBuilder, node, pod
 from unit.builders import PACK, SPREAD, Cluster, times
 

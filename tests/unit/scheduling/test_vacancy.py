@@ -24,7 +24,7 @@ def two_nodes(**held: Holding) -> Cluster:
 
 
 def matched(cluster: Cluster, asking: dict[str, PodBuilder], vacant: dict[str, Holding]) -> dict[str, str]:
-    replacements = [(uid, cluster.shape(each)) for uid, each in asking.items()]
+    replacements = [(uid, cluster.kind(each)) for uid, each in asking.items()]
     return match_vacancies(replacements, vacant, profile=PACK, draft=cluster.state.draft())
 
 
@@ -104,7 +104,7 @@ def test_replacements_on_one_node_see_each_others_cpu() -> None:
 def test_what_is_looked_at_and_not_taken_stays_kept() -> None:
     cluster = two_nodes(old=WHOLE)
     draft = cluster.state.draft()
-    asking = cluster.shape(pod("p").asking(gpu=1, cpu="1000"))
+    asking = cluster.kind(pod("p").asking(gpu=1, cpu="1000"))
     assert match_vacancies([("new", asking)], {"old": WHOLE}, profile=PACK, draft=draft) == {}
     assert draft.card_exclusive[cluster.row("a"), 0]
     assert int(draft.card_users[cluster.row("a"), 0]) == 1

@@ -275,7 +275,7 @@ def test_what_is_scribbled_on_a_draft_stays_there() -> None:
     cluster = one_node()
     draft = cluster.state.draft()
     row = cluster.row("a")
-    draft.take(row, cluster.shape(MINE), MY_PLACE.containers)
+    draft.take(row, cluster.kind(MINE), MY_PLACE.containers)
     assert int(draft.card_free_memory[row, 0]) == 18 * GIB
     assert cluster.cards("a") == [(0, 0), (0, 0)]
     assert cluster.free("a", "cpu") == TOTAL
@@ -287,5 +287,5 @@ def test_one_row_of_a_draft_is_a_view_of_it() -> None:
     one = draft.only(row)
     assert list(one.names) == ["b"]
     assert one.labelled("pool", "x").tolist() == [True]
-    draft.take(row, cluster.shape(pod("x").asking(cpu="1")), ())
+    draft.take(row, cluster.kind(pod("x").asking(cpu="1")), ())
     assert int(one.free[0, one.columns["cpu"]]) == TOTAL - 1000

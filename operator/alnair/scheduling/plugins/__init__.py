@@ -9,20 +9,30 @@ from __future__ import annotations
 from alnair.scheduling.plugins.allocation_scores import BinPack, Spread
 from alnair.scheduling.plugins.card_order import BestFit, WorstFit
 from alnair.scheduling.plugins.gpu_cards import GPUCards
+from alnair.scheduling.plugins.inter_pod_affinity import InterPodAffinity
 from alnair.scheduling.plugins.interface import Filter, Picker, Scorer
+from alnair.scheduling.plugins.node_affinity import NodeAffinity
+from alnair.scheduling.plugins.node_name import NodeName
+from alnair.scheduling.plugins.node_ports import NodePorts
 from alnair.scheduling.plugins.node_ready import NodeReady
 from alnair.scheduling.plugins.node_resources_fit import NodeResourcesFit
 from alnair.scheduling.plugins.node_selector import NodeSelector
 from alnair.scheduling.plugins.node_unschedulable import NodeUnschedulable
+from alnair.scheduling.plugins.pod_topology_spread import PodTopologySpread
 from alnair.scheduling.plugins.taint_toleration import TaintToleration
 
 FILTERS: dict[str, Filter] = {
     rule.name: rule
     for rule in (
+        NodeName(),
         NodeSelector(),
+        NodeAffinity(),
         NodeUnschedulable(),
         TaintToleration(),
         NodeReady(),
+        NodePorts(),
+        InterPodAffinity(),
+        PodTopologySpread(),
         NodeResourcesFit(),
         GPUCards(),
     )

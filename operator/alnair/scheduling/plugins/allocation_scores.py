@@ -12,31 +12,39 @@ import numpy as np
 from alnair.api import names
 from alnair.api.gpurequest import CardDemand
 from alnair.scheduling.plugins.gpu_cards import candidates, idle_counted
-from alnair.scheduling.plugins.interface import Floats
+from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.state.draft import Draft
-from alnair.state.pods import PodShape
+from alnair.state.shapes import PodClass
 
 GPU_WEIGHT = 0.8
 
 
 class BinPack:
     name = "BinPack"
+    scope = Scope.ROW
 
-    def score(self, shape: PodShape, draft: Draft) -> Floats:
-        return GPU_WEIGHT * _gpu_part(shape, draft, full=True) + (1 - GPU_WEIGHT) * _used_after(shape, draft)
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        return True
+
+    def score(self, pod: PodClass, draft: Draft) -> Floats:
+        return GPU_WEIGHT * _gpu_part(pod, draft, full=True) + (1 - GPU_WEIGHT) * _used_after(pod, draft)
 
 
 class Spread:
     name = "Spread"
+    scope = Scope.ROW
 
-    def score(self, shape: PodShape, draft: Draft) -> Floats:
-        used = 1 - _used_after(shape, draft)
-        return GPU_WEIGHT * _gpu_part(shape, draft, full=False) + (1 - GPU_WEIGHT) * used
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        return True
+
+    def score(self, pod: PodClass, draft: Draft) -> Floats:
+        used = 1 - _used_after(pod, draft)
+        return GPU_WEIGHT * _gpu_part(pod, draft, full=False) + (1 - GPU_WEIGHT) * used
 
 
-def _used_after(shape: PodShape, draft: Draft) -> Floats:
+def _used_after(pod: PodClass, draft: Draft) -> Floats:
     """Mean of the cpu and memory fractions that are taken once the pod is there."""
-    requests = dict(shape.requests)
+    requests = dict(pod.shape.requests)
     total = np.zeros(len(draft.names))
     for resource in ("cpu", "memory"):
         column = draft.columns[resource]
@@ -46,11 +54,11 @@ def _used_after(shape: PodShape, draft: Draft) -> Floats:
     return total / 2
 
 
-def _gpu_part(shape: PodShape, draft: Draft, *, full: bool) -> Floats:
-    if not shape.gpu.demands:
+def _gpu_part(pod: PodClass, draft: Draft, *, full: bool) -> Floats:
+    if not pod.shape.gpu.demands:
         return np.where((draft.card_memory > 0).any(axis=1) | (_advertised(draft) > 0), 0.0, 1.0)
-    demand = max(shape.gpu.demands, key=lambda each: (each.whole, each.memory_mib, each.cards))
-    return _whole_part(demand, draft, full) if demand.whole else _slice_part(demand, shape, draft, full)
+    demand = max(pod.shape.gpu.demands, key=lambda each: (each.whole, each.memory_mib, each.cards))
+    return _whole_part(demand, draft, full) if demand.whole else _slice_part(demand, pod, draft, full)
 
 
 def _whole_part(demand: CardDemand, draft: Draft, full: bool) -> Floats:
@@ -63,9 +71,9 @@ def _whole_part(demand: CardDemand, draft: Draft, full: bool) -> Floats:
     return 1 - left if full else left
 
 
-def _slice_part(demand: CardDemand, shape: PodShape, draft: Draft, full: bool) -> Floats:
+def _slice_part(demand: CardDemand, pod: PodClass, draft: Draft, full: bool) -> Floats:
     """By the fraction of the best card that stays free: the tightest for BinPack, the roomiest for Spread."""
-    fits = candidates(demand, shape.gpu, draft)
+    fits = candidates(demand, pod.shape.gpu, draft)
     left = (draft.card_free_memory - demand.memory_mib) / np.maximum(draft.card_memory, 1)
     if full:
         return 1 - np.asarray(np.where(fits, left, 1.0).min(axis=1).clip(0, 1))

@@ -15,9 +15,10 @@ import numpy as np
 
 from alnair.api import names
 from alnair.api.gpurequest import CardDemand, GpuRequest
+from alnair.scheduling.plugins.interface import Scope
 from alnair.scheduling.words import count, memory
 from alnair.state.draft import Bools, Draft, Ints
-from alnair.state.pods import PodShape
+from alnair.state.shapes import PodClass
 
 
 def of_allowed_model(gpu: GpuRequest, draft: Draft) -> Bools:
@@ -33,9 +34,9 @@ def candidates(demand: CardDemand, gpu: GpuRequest, draft: Draft) -> Bools:
     usable = draft.card_usable & of_allowed_model(gpu, draft)
     if demand.whole:
         return np.asarray(usable & (draft.card_users == 0))
-    return (
+    return np.asarray(
         usable
-        & ~draft.card_exclusive
+        & (draft.card_exclusive == 0)
         & (draft.card_free_memory >= demand.memory_mib)
         & (draft.card_free_compute >= demand.compute_percent)
         & (draft.card_free_slots >= 1)
@@ -52,27 +53,28 @@ def idle_counted(draft: Draft) -> Ints:
 
 class GPUCards:
     name = "GPUCards"
-    follows_usage = True
+    scope = Scope.ROW
 
-    def passes(self, shape: PodShape, draft: Draft) -> Bools:
-        gpu = shape.gpu
-        if not gpu.demands:
-            return draft.exists
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        return bool(pod.shape.gpu.demands)
+
+    def passes(self, pod: PodClass, draft: Draft) -> Bools:
+        gpu = pod.shape.gpu
         whole = sum(demand.cards for demand in gpu.demands if demand.whole)
         own = draft.owned.copy()
         for demand in gpu.demands:
             needed = whole if demand.whole else demand.cards
             own &= candidates(demand, gpu, draft).sum(axis=1) >= needed
         # Where the node advertises whole GPUs as well, the kubelet counts them, for slices in HAMi's dialect too.
-        if counted := dict(shape.requests).get(names.NVIDIA_GPU, 0):
+        if counted := dict(pod.shape.requests).get(names.NVIDIA_GPU, 0):
             own &= (idle_counted(draft) >= counted) | ~self._advertised(draft)
         if any(not demand.whole for demand in gpu.demands):
             return own
         plugin = ~draft.owned & (idle_counted(draft) >= whole) & self._model_counted(gpu, draft)
         return own | plugin
 
-    def reasons(self, shape: PodShape, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
-        gpu = shape.gpu
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+        gpu = pod.shape.gpu
         with_cards = failed[(draft.card_memory[failed] > 0).any(axis=1) | self._advertised(draft)[failed]]
         reasons = []
         if without := len(failed) - len(with_cards):
@@ -81,26 +83,26 @@ class GPUCards:
         if others := len(with_cards) - len(right_model):
             reasons.append((f"has no GPU of model {' or '.join(gpu.models)}", others))
         if any(not demand.whole for demand in gpu.demands):
-            return reasons + self._why_no_slice(shape, draft, right_model)
+            return reasons + self._why_no_slice(pod, draft, right_model)
         return reasons + self._why_no_whole_card(gpu, draft, right_model)
 
-    def _why_no_slice(self, shape: PodShape, draft: Draft, rows: Ints) -> list[tuple[str, int]]:
+    def _why_no_slice(self, pod: PodClass, draft: Draft, rows: Ints) -> list[tuple[str, int]]:
         reasons = []
         sliceable = rows[draft.owned[rows]]
         if others := len(rows) - len(sliceable):
             reasons.append(("has its GPUs owned by a device plugin, which gives no slices", others))
-        counted = dict(shape.requests).get(names.NVIDIA_GPU, 0)
+        counted = dict(pod.shape.requests).get(names.NVIDIA_GPU, 0)
         fitting = sliceable[~(self._advertised(draft) & (idle_counted(draft) < counted))[sliceable]]
         if others := len(sliceable) - len(fitting):
             reasons.append((f"has too few {names.NVIDIA_GPU} left ({counted} needed)", others))
-        if whole := tuple(demand for demand in shape.gpu.demands if demand.whole):
-            beside = replace(shape.gpu, demands=whole)
+        if whole := tuple(demand for demand in pod.shape.gpu.demands if demand.whole):
+            beside = replace(pod.shape.gpu, demands=whole)
             needed = sum(demand.cards for demand in whole)
             lacking = fitting[self._idle(beside, draft)[fitting] < needed]
             reasons += self._why_no_whole_card(beside, draft, lacking)
             fitting = np.setdiff1d(fitting, lacking)
         if len(fitting):
-            reasons.append((self._largest_slice(shape.gpu, draft, fitting), len(fitting)))
+            reasons.append((self._largest_slice(pod.shape.gpu, draft, fitting), len(fitting)))
         return reasons
 
     def _why_no_whole_card(self, gpu: GpuRequest, draft: Draft, rows: Ints) -> list[tuple[str, int]]:
@@ -133,7 +135,7 @@ class GPUCards:
         """What is wanted of the cards, and the best that there is."""
         slices = [demand for demand in gpu.demands if not demand.whole]
         hardest = max(slices, key=lambda demand: (demand.memory_mib, demand.compute_percent))
-        open_cards = (draft.card_usable & of_allowed_model(gpu, draft) & ~draft.card_exclusive)[rows]
+        open_cards = (draft.card_usable & of_allowed_model(gpu, draft) & (draft.card_exclusive == 0))[rows]
         open_cards &= draft.card_free_slots[rows] >= 1
         free = np.where(open_cards, draft.card_free_memory[rows], 0)
         row, card = np.unravel_index(int(free.argmax()), free.shape)

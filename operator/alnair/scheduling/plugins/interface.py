@@ -1,12 +1,18 @@
 """What a rule looks like.
 
-A rule is a pure function from (shape of pods, draft of the cluster) to one value a node. It is asked once a shape for
-all nodes, and again for a single node after a member of the gang was put there, so it must not compare nodes with
-each other: what it says of a node depends on that node alone.
+A rule is a pure function from (class of pods, draft of the cluster) to one value a node. Its `scope` says what a
+placement can change about the answer, and so how often it is asked while a gang is placed:
+
+    FIXED    nothing: once a class
+    ROW      the answer for the node where a pod was put: again for that one
+    DOMAIN   the answer anywhere, because it speaks of other pods: again for all nodes
+
+What a FIXED or ROW rule says of a node depends on that node alone; only a DOMAIN rule may compare nodes.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -15,22 +21,30 @@ from numpy.typing import NDArray
 
 from alnair.api.gpurequest import CardDemand
 from alnair.state.draft import Bools, Draft, Ints
-from alnair.state.pods import PodShape
+from alnair.state.shapes import PodClass
 
 Floats = NDArray[np.float64]
 
 
+class Scope(enum.Enum):
+    FIXED = "fixed"
+    ROW = "row"
+    DOMAIN = "domain"
+
+
 class Filter(Protocol):
-    """May a pod of this shape go to a node?"""
+    """May a pod of this class go to a node?"""
 
     name: str
-    follows_usage: bool
-    """Whether the answer changes as pods are placed. One that does not is asked once a shape."""
+    scope: Scope
 
-    def passes(self, shape: PodShape, draft: Draft) -> Bools:
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        """False: every node passes, there is nothing to ask. Cheap, and sure: in doubt True."""
+
+    def passes(self, pod: PodClass, draft: Draft) -> Bools:
         """One answer a node."""
 
-    def reasons(self, shape: PodShape, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
         """Why these rows failed: (phrase that starts with is, has or does, how many nodes)."""
 
 
@@ -38,8 +52,12 @@ class Scorer(Protocol):
     """How good is a node that passed? From 0 (worst) to 1 (best)."""
 
     name: str
+    scope: Scope
 
-    def score(self, shape: PodShape, draft: Draft) -> Floats: ...
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        """False: all nodes are equally good to it."""
+
+    def score(self, pod: PodClass, draft: Draft) -> Floats: ...
 
 
 class Picker(Protocol):

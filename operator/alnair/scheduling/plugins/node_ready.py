@@ -1,19 +1,28 @@
-"""NodeReady: nodes that exist and whose kubelet says Ready."""
+"""NodeReady: nodes that exist and whose kubelet says Ready, unless the pod tolerates the taint that says otherwise."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from alnair.scheduling.plugins.interface import Scope
+from alnair.scheduling.plugins.taint_toleration import tolerates
+from alnair.state import wire
 from alnair.state.draft import Bools, Draft, Ints
-from alnair.state.pods import PodShape
+from alnair.state.shapes import PodClass
+
+NOT_READY = wire.Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
+UNREACHABLE = wire.Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")
 
 
 class NodeReady:
     name = "NodeReady"
-    follows_usage = False
+    scope = Scope.FIXED
 
-    def passes(self, shape: PodShape, draft: Draft) -> Bools:
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        return not all(tolerates(pod.shape.tolerations, taint) for taint in (NOT_READY, UNREACHABLE))
+
+    def passes(self, pod: PodClass, draft: Draft) -> Bools:
         return draft.exists & draft.ready
 
-    def reasons(self, shape: PodShape, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
         return [("is not Ready", len(failed))]

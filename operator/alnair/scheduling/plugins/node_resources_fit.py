@@ -10,25 +10,29 @@ from collections.abc import Sequence
 import numpy as np
 
 from alnair.api import names
+from alnair.scheduling.plugins.interface import Scope
 from alnair.scheduling.words import amount
 from alnair.state.draft import Bools, Draft, Ints
-from alnair.state.pods import PodShape
+from alnair.state.shapes import PodClass
 
 
 class NodeResourcesFit:
     name = "NodeResourcesFit"
-    follows_usage = True
+    scope = Scope.ROW
 
-    def passes(self, shape: PodShape, draft: Draft) -> Bools:
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        return bool(pod.shape.requests)
+
+    def passes(self, pod: PodClass, draft: Draft) -> Bools:
         mask = draft.exists.copy()
-        for resource, needed in shape.requests:
+        for resource, needed in pod.shape.requests:
             if resource != names.NVIDIA_GPU:
                 mask &= self._has(draft, resource, needed)
         return mask
 
-    def reasons(self, shape: PodShape, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
         reasons = []
-        for resource, needed in shape.requests:
+        for resource, needed in pod.shape.requests:
             if resource == names.NVIDIA_GPU:
                 continue
             lacking = failed[~self._has(draft, resource, needed)[failed]]

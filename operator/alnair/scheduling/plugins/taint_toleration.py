@@ -5,16 +5,19 @@ Nodes share few distinct sets of taints, so the question is asked once a set and
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from alnair.scheduling.plugins.interface import Scope
 from alnair.state import wire
 from alnair.state.draft import Bools, Draft, Ints
-from alnair.state.pods import PodShape
+from alnair.state.shapes import PodClass
 
 KEEPING_AWAY = ("NoSchedule", "NoExecute")
+DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 def tolerates(tolerations: Iterable[wire.Toleration], taint: wire.Taint) -> bool:
@@ -24,42 +27,61 @@ def tolerates(tolerations: Iterable[wire.Toleration], taint: wire.Taint) -> bool
 def _matches(toleration: wire.Toleration, taint: wire.Taint) -> bool:
     if toleration.effect and toleration.effect != taint.effect:
         return False
-    if toleration.operator == "Exists":
-        return toleration.key in ("", taint.key)
-    return (
-        toleration.operator in ("", "Equal")
-        and toleration.key == taint.key
-        and toleration.value == taint.value
-    )
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "Exists":
+            return True
+        case "" | "Equal":
+            return toleration.value == taint.value
+        case "Gt" | "Lt":
+            there, bound = _decimal(taint.value), _decimal(toleration.value)
+            if there is None or bound is None:
+                return False
+            return there > bound if toleration.operator == "Gt" else there < bound
+    return False
+
+
+def _decimal(text: str) -> int | None:
+    return int(text) if DECIMAL.fullmatch(text) and -(1 << 63) <= int(text) < 1 << 63 else None
+
+
+def untainted(tolerations: Iterable[wire.Toleration], draft: Draft) -> Bools:
+    """N: the node has no taint that keeps a pod with these tolerations away."""
+    passing = [
+        all(taint.effect not in KEEPING_AWAY or tolerates(tolerations, taint) for taint in taints)
+        for taints in draft.taint_sets
+    ]
+    return np.array(passing, dtype=np.bool_)[draft.taint_set]
 
 
 class TaintToleration:
     name = "TaintToleration"
-    follows_usage = False
+    scope = Scope.FIXED
 
-    def passes(self, shape: PodShape, draft: Draft) -> Bools:
-        passing = np.array(
-            [self._first(shape, taints) is None for taints in draft.taint_sets], dtype=np.bool_
-        )
-        return passing[draft.taint_set]
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        return len(draft.taint_sets) > 1
 
-    def reasons(self, shape: PodShape, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def passes(self, pod: PodClass, draft: Draft) -> Bools:
+        return untainted(pod.shape.tolerations, draft)
+
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
         counts: Counter[str] = Counter()
         for row in failed:
-            taint = self._first(shape, draft.taint_sets[draft.taint_set[row]])
+            taint = self._first(pod, draft.taint_sets[draft.taint_set[row]])
             if taint is not None:
                 value = f"={taint.value}" if taint.value else ""
                 counts[f"has the untolerated taint {taint.key}{value}:{taint.effect}"] += 1
         return counts.most_common()
 
     @staticmethod
-    def _first(shape: PodShape, taints: Iterable[wire.Taint]) -> wire.Taint | None:
-        """The first taint that keeps this shape away."""
+    def _first(pod: PodClass, taints: Iterable[wire.Taint]) -> wire.Taint | None:
+        """The first taint that keeps the pod away."""
         return next(
             (
                 taint
                 for taint in taints
-                if taint.effect in KEEPING_AWAY and not tolerates(shape.tolerations, taint)
+                if taint.effect in KEEPING_AWAY and not tolerates(pod.shape.tolerations, taint)
             ),
             None,
         )

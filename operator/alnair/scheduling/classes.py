@@ -1,0 +1,82 @@
+"""Which members of a gang no rule can tell apart.
+
+Their shapes are equal, and so are the answers to every question that some rule in play asks about them: rules of the
+gang's own members, and those that pods already running brought to their nodes. Where nobody selects by labels, which
+is most often so, the shape alone decides, however many indices the members carry in their labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from alnair.state.draft import Draft
+from alnair.state.selectors import PodSet, PodTerm
+from alnair.state.shapes import APART, LIKES, NEAR, PodClass, PodShape
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A pod to be placed. `nominated`: the node that a preemption made room on for it."""
+
+    uid: str
+    name: str
+    pod: PodClass
+    nominated: str = ""
+
+    @property
+    def shape(self) -> PodShape:
+        return self.pod.shape
+
+
+@dataclass(frozen=True, slots=True)
+class MemberClass:
+    """Members of one class. `pod` is one of them, and speaks for all."""
+
+    pod: PodClass
+    members: tuple[Member, ...]
+
+
+def classes_of(members: Iterable[Member], draft: Draft) -> Sequence[MemberClass]:
+    """Hardest first: whole cards, then large slices, then many rules, then much cpu; what fits anywhere can wait."""
+    members = tuple(members)
+    asked = _sets_in_play(members, draft)
+    classes: dict[tuple[object, ...], list[Member]] = {}
+    for member in members:
+        answers = tuple(draft.company.is_in(pods, member.pod) for pods in asked)
+        classes.setdefault((member.shape, member.pod.node_name, answers), []).append(member)
+    found = [MemberClass(equal[0].pod, tuple(equal)) for equal in classes.values()]
+    return sorted(found, key=lambda each: _hardness(each.pod.shape), reverse=True)
+
+
+def _sets_in_play(members: Sequence[Member], draft: Draft) -> list[PodSet]:
+    sets: dict[PodSet, None] = {}
+    for kind in (APART, NEAR, LIKES):
+        for thing in draft.company.brought(kind):
+            term = thing[1] if isinstance(thing, tuple) else thing
+            if isinstance(term, PodTerm):
+                sets[term.pods] = None
+    for shape in {member.shape for member in members}:
+        if shape.selecting:
+            terms = (*shape.near, *shape.apart, *(term for _, term in shape.preferred_pods))
+            sets |= dict.fromkeys(term.pods for term in terms)
+            sets |= dict.fromkeys(rule.pods for rule in shape.spread)
+    return list(sets)
+
+
+def _hardness(shape: PodShape) -> tuple[int, int, int, int]:
+    demands = shape.gpu.demands
+    rules = (
+        *shape.node_selector,
+        *(shape.node_terms or ()),
+        *shape.near,
+        *shape.apart,
+        *shape.spread,
+        *shape.ports,
+    )
+    return (
+        sum(demand.cards for demand in demands if demand.whole),
+        max((demand.memory_mib for demand in demands), default=0),
+        len(rules),
+        dict(shape.requests).get("cpu", 0),
+    )

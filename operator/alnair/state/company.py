@@ -1,0 +1,114 @@
+"""Who is where: for each question that rules ask about other pods, how many pods answer it on each node.
+
+Two kinds of question. "How many pods of this set are on each node?" is counted from the moment that it is first asked,
+then kept up to date pod by pod, so asking again costs nothing. "Who brought a host port, a disk or an anti-affinity
+term to which node?" is kept from the start, because the newcomer does not know whom to ask.
+
+What must never happen here: a pod that comes and goes under two different descriptions, which leaves a remainder in
+some count. Whoever lets a pod come keeps the very `PodClass` and lets that one leave.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alnair.state.selectors import Labels, Pods
+from alnair.state.shapes import PodClass
+
+MOST_TALLIES = 1024  # sets of pods that are counted at once; the one asked for longest ago is forgotten
+
+Tally = NDArray[np.int64]
+
+
+class Company:
+    """Rows are those of the books. `everyone` lists the pods that are somewhere, for a set first asked about."""
+
+    def __init__(self, everyone: Callable[[], Iterable[tuple[int, PodClass]]]) -> None:
+        self._everyone = everyone
+        self._rows = 0
+        self._tallies: OrderedDict[Pods, Tally] = OrderedDict()
+        self._brought: defaultdict[str, dict[Hashable, dict[int, int]]] = defaultdict(dict)
+        self._namespaces: dict[str, Labels] = {}
+        self._visitors: list[tuple[int, PodClass]] = []
+
+    # -- changes -------------------------------------------------------------------------------------------------
+
+    def come(self, row: int, pod: PodClass) -> None:
+        self._move(row, pod, +1)
+
+    def leave(self, row: int, pod: PodClass) -> None:
+        self._move(row, pod, -1)
+
+    def visit(self, row: int, pod: PodClass) -> None:
+        """A planner puts it there for a moment."""
+        self._visitors.append((row, pod))
+        self._move(row, pod, +1)
+
+    def end_visit(self, row: int, pod: PodClass) -> None:
+        for position in range(len(self._visitors) - 1, -1, -1):
+            if self._visitors[position] == (row, pod):
+                del self._visitors[position]
+                break
+        self._move(row, pod, -1)
+
+    def _move(self, row: int, pod: PodClass, sign: int) -> None:
+        for pods, tally in self._tallies.items():
+            if self.is_in(pods, pod):
+                tally[row] += sign
+        for kind, thing in pod.shape.tags:
+            where = self._brought[kind].setdefault(thing, {})
+            left = where.get(row, 0) + sign
+            if left:
+                where[row] = left
+            else:
+                where.pop(row, None)
+                if not where:
+                    del self._brought[kind][thing]
+
+    def put_namespace(self, name: str, labels: Labels) -> None:
+        if self._namespaces.get(name) != labels:
+            self._namespaces[name] = dict(labels)
+            self._forget_by_namespace()
+
+    def drop_namespace(self, name: str) -> None:
+        if self._namespaces.pop(name, None):
+            self._forget_by_namespace()
+
+    def _forget_by_namespace(self) -> None:
+        for pods in [pods for pods in self._tallies if pods.by_namespace_labels]:
+            del self._tallies[pods]
+
+    def resize(self, rows: int) -> None:
+        self._rows = rows
+        for pods, tally in self._tallies.items():
+            self._tallies[pods] = np.concatenate([tally, np.zeros(rows - len(tally), dtype=np.int64)])
+
+    # -- questions -----------------------------------------------------------------------------------------------
+
+    def is_in(self, pods: Pods, pod: PodClass) -> bool:
+        if pods.living and pod.terminating:
+            return False
+        return pods.has(pod.namespace, pod.labels, self._namespaces.get(pod.namespace, {}))
+
+    def count(self, pods: Pods) -> Tally:
+        """How many of them are on each node. Not to be written to."""
+        tally = self._tallies.get(pods)
+        if tally is None:
+            tally = np.zeros(self._rows, dtype=np.int64)
+            for row, pod in (*self._everyone(), *self._visitors):
+                if self.is_in(pods, pod):
+                    tally[row] += 1
+            self._tallies[pods] = tally
+            if len(self._tallies) > MOST_TALLIES:
+                self._tallies.popitem(last=False)
+        else:
+            self._tallies.move_to_end(pods)
+        return tally
+
+    def brought(self, kind: str) -> Mapping[Hashable, Mapping[int, int]]:
+        """Everything of that kind that pods brought: thing -> node row -> by how many pods."""
+        return self._brought[kind]

@@ -1,0 +1,135 @@
+"""A pod's shape: all that its manifest says about where it may go, and nothing else.
+
+Pods of one shape are interchangeable to every rule that looks at nodes, so rules run once a shape and not once a
+pod. Its labels are not part of it: they matter only where some rule selects by them (see `scheduling.classes`), and
+an index in a label must not make a class of every member of a gang.
+
+A shape is a value with a hash of its own, kept: it is looked up with every event of every pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from alnair.api.gpurequest import NO_GPU, GpuRequest
+from alnair.state import wire
+from alnair.state.selectors import Labels, NodeTerm, PodSet, PodTerm
+
+# What a pod brings to its node for others to stumble over, by kind.
+PORT = "port"  # HostPort
+APART = "apart"  # PodTerm: who must not come near
+NEAR = "near"  # PodTerm: whom it required to be near; others are drawn to it
+LIKES = "likes"  # (weight, PodTerm): whom it would like near (or, below 0, far away)
+DISK = "disk"  # Disk
+CLAIM = "claim"  # "namespace/name" of a PersistentVolumeClaim
+
+Tag = tuple[str, Hashable]
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    protocol: str
+    ip: str
+    port: int
+
+    def conflicts(self, other: HostPort) -> bool:
+        if (self.protocol, self.port) != (other.protocol, other.port):
+            return False
+        return self.ip == other.ip or EVERY_IP in (self.ip, other.ip)
+
+    def __str__(self) -> str:
+        where = "" if self.ip == EVERY_IP else f"{self.ip}:"
+        return f"{where}{self.port}/{self.protocol}"
+
+
+EVERY_IP = "0.0.0.0"  # noqa: S104 - what Kubernetes calls it, nothing listens here
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A volume of the old kinds, which two pods may share only if both, or its kind, allow it."""
+
+    kind: str
+    id: tuple[str, ...]
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadRule:
+    """One topology spread constraint. `hard`: DoNotSchedule."""
+
+    topology_key: str
+    max_skew: int
+    pods: PodSet
+    hard: bool = True
+    min_domains: int = 1
+    honor_affinity: bool = True
+    honor_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """`requests`: cpu in thousandths, everything else in whole units, always with `pods: 1`, sorted by name."""
+
+    requests: tuple[tuple[str, int], ...]
+    gpu: GpuRequest = NO_GPU
+    node_selector: tuple[tuple[str, str], ...] = ()
+    node_terms: tuple[NodeTerm, ...] | None = None  # any of them; None = no such rule
+    preferred_nodes: tuple[tuple[int, NodeTerm], ...] = ()
+    tolerations: tuple[wire.Toleration, ...] = ()
+    near: tuple[PodTerm, ...] = ()
+    apart: tuple[PodTerm, ...] = ()
+    preferred_pods: tuple[tuple[int, PodTerm], ...] = ()  # weight below 0: rather not near
+    spread: tuple[SpreadRule, ...] = ()
+    ports: tuple[HostPort, ...] = ()
+    claims: tuple[str, ...] = ()  # "namespace/name"
+    disks: tuple[Disk, ...] = ()
+    images: tuple[str, ...] = ()
+    tags: tuple[Tag, ...] = field(init=False, compare=False, repr=False)
+    selecting: bool = field(init=False, compare=False, repr=False)
+    """It has rules about other pods: asks who is where."""
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        tags: list[Tag] = [(PORT, port) for port in self.ports]
+        tags += [(APART, term) for term in self.apart]
+        tags += [(NEAR, term) for term in self.near]
+        tags += [(LIKES, wish) for wish in self.preferred_pods]
+        tags += [(DISK, disk) for disk in self.disks]
+        tags += [(CLAIM, claim) for claim in self.claims]
+        object.__setattr__(self, "tags", tuple(tags))
+        object.__setattr__(
+            self, "selecting", bool(self.near or self.apart or self.preferred_pods or self.spread)
+        )
+        parts = (
+            self.requests,
+            self.gpu,
+            self.node_selector,
+            self.node_terms,
+            self.preferred_nodes,
+            self.tolerations,
+            self.near,
+            self.apart,
+            self.preferred_pods,
+            self.spread,
+            self.ports,
+            self.claims,
+            self.disks,
+            self.images,
+        )
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@dataclass(frozen=True, slots=True)
+class PodClass:
+    """Pods that no rule can tell apart, or one pod: its shape, and what others' rules know it by."""
+
+    shape: PodShape
+    namespace: str = ""
+    labels: Labels = field(default_factory=dict)
+    terminating: bool = False
+    node_name: str = ""

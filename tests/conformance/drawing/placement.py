@@ -1,0 +1,99 @@
+"""Rules about nodes alone: nodeSelector, node affinity, tolerations."""
+
+from __future__ import annotations
+
+from conformance.drawing.dice import Dice
+from conformance.drawing.nodes import TAINT_KEYS
+from conformance.drawing.words import HOSTNAME, NODE_LABELS, RACK, ZONE, Manifest
+from conformance.drawing.world import World
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+CORDON = "node.kubernetes.io/unschedulable"
+
+
+def node_selector(world: World, pod: Manifest) -> None:
+    labels = world.dice.pick(world.places).labels
+    keys = [key for key in labels if key != HOSTNAME] or list(labels)
+    chosen = {key: labels[key] for key in world.dice.some(keys, 1, 2)}
+    pod["spec"].setdefault("nodeSelector", {}).update(chosen)
+
+
+def node_affinity(world: World, pod: Manifest) -> None:
+    dice = world.dice
+    terms = [_term(world) for _ in range(dice.weighted(((1, 0.6), (2, 0.3), (3, 0.1))))]
+    if dice.chance(0.04):
+        terms.append({})  # matches no node
+    affinity = pod["spec"].setdefault("affinity", {})
+    affinity["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": terms}}
+
+
+def _term(world: World) -> Manifest:
+    dice = world.dice
+    term: Manifest = {}
+    if dice.chance(0.8):
+        term["matchExpressions"] = [_expression(dice) for _ in range(dice.weighted(((1, 0.65), (2, 0.35))))]
+    if not term or dice.chance(0.15):
+        operator = dice.pick(("In", "NotIn"))
+        term["matchFields"] = [
+            {"key": "metadata.name", "operator": operator, "values": [dice.pick(world.places).name]}
+        ]
+    return term
+
+
+def _expression(dice: Dice) -> Manifest:
+    vocabulary = {**NODE_LABELS, ZONE: ("z1", "z2", "z3"), RACK: ("r1", "r2", "r3", "r4")}
+    operator = dice.pick(("In", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))
+    if operator in ("Gt", "Lt"):
+        return {"key": "gen", "operator": operator, "values": [dice.pick(("2", "3", "5", "7", "11", "12"))]}
+    key = dice.pick(tuple(vocabulary))
+    if operator in ("Exists", "DoesNotExist"):
+        return {"key": key, "operator": operator}
+    return {"key": key, "operator": operator, "values": dice.some(vocabulary[key], 1, 2)}
+
+
+def tolerate_everything(pod: Manifest) -> None:
+    pod["spec"].setdefault("tolerations", []).append({"operator": "Exists"})
+
+
+def tolerate_taints_only(world: World, pod: Manifest) -> None:
+    """Every taint there is, but not the cordon."""
+    keys = dict.fromkeys(taint["key"] for place in world.places for taint in place.taints)
+    pod["spec"].setdefault("tolerations", []).extend({"key": key, "operator": "Exists"} for key in keys)
+
+
+def tolerations(world: World, pod: Manifest) -> None:
+    """Near misses: made for taints that are there, with a word changed now and then."""
+    dice = world.dice
+    there = [taint for place in world.places for taint in place.taints]
+    found = [_toleration(dice, dice.pick(there)) for _ in range(dice.number(0, 3)) if there]
+    if dice.chance(0.5):
+        effect = dice.pick(({}, {"effect": "NoSchedule"}, {"effect": "NoExecute"}))
+        found.append({"key": CORDON, "operator": "Exists", **effect})
+    pod["spec"].setdefault("tolerations", []).extend(found)
+
+
+def _toleration(dice: Dice, taint: dict[str, str]) -> Manifest:
+    value = taint.get("value", "")
+    toleration: Manifest
+    if dice.chance(0.08):
+        toleration = {"operator": "Exists"}  # an empty key is every key
+    elif taint["key"] == "speed" and dice.chance(0.75):
+        toleration = {
+            "key": "speed",
+            "operator": dice.pick(("Gt", "Lt")),
+            "value": dice.pick(("4", "5", "6", "10", "99", "0")),
+        }
+    elif dice.chance(0.4):
+        toleration = {"key": dice.pick((taint["key"], *TAINT_KEYS)), "operator": "Exists"}
+    else:
+        wrong = dice.chance(0.3)
+        toleration = {
+            "key": taint["key"],
+            "operator": "Equal",
+            "value": dice.pick(("x", "y", "")) if wrong else value,
+        }
+        if dice.chance(0.3):
+            del toleration["operator"]  # which means Equal
+    if dice.chance(0.45):
+        toleration["effect"] = dice.pick((taint["effect"], "NoSchedule", "NoExecute", "PreferNoSchedule"))
+    return toleration

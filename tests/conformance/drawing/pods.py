@@ -1,0 +1,198 @@
+"""Pods: those that are there already, those that were promised a place, and those that are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.drawing import company, placement, ports, resources, volumes
+from conformance.drawing.words import GPU, NAMESPACES, NEVER, PRIORITIES, SCHEDULER, Manifest
+from conformance.drawing.world import World
+
+
+def _pod(world: World, name: str, scheduler: str) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": world.dice.pick(NAMESPACES)},
+        "spec": {
+            "schedulerName": scheduler,
+            "containers": [{"name": "main", "image": "pause"}],
+        },
+    }
+
+
+# -- there already
+
+
+def draw_existing(world: World) -> None:
+    dice = world.dice
+    for _ in range(dice.number(6, 28)):
+        world.existing.append(_existing(world))
+    for place in world.places:
+        there = sum(pod["spec"]["nodeName"] == place.name for pod in world.existing)
+        if dice.chance(0.2):
+            # As many pods as there may be, or one short of it.
+            most = str(there + dice.pick((0, 1)))
+            for side in ("capacity", "allocatable"):
+                place.manifest["status"][side] = {**place.manifest["status"][side], "pods": most}
+
+
+def _existing(world: World) -> Manifest:
+    dice = world.dice
+    pod = _pod(world, world.fresh("old"), "somebody-else")
+    place = dice.pick(world.places)
+    pod["spec"]["nodeName"] = place.name
+    if dice.chance(0.85):
+        pod["metadata"]["labels"] = company.pod_labels(dice)
+    done = dice.chance(0.06)
+    if done:
+        pod["status"] = {"phase": dice.pick(("Succeeded", "Failed"))}
+    elif dice.chance(0.09):
+        pod["metadata"]["deletionTimestamp"] = "now"
+    if dice.chance(0.6):
+        before = place.left.copy()
+        resources.take_some(world, pod["spec"], place)
+        if done:
+            place.left = before
+    if dice.chance(0.14):
+        company.anti_affinity(dice, pod, narrow=True)
+    if dice.chance(0.06):
+        company.affinity(world, pod)
+    if dice.chance(0.2):
+        ports.host_ports(dice, pod)
+    if dice.chance(0.35):
+        volumes.existing_volumes(world, pod)
+    if dice.chance(0.2):
+        pod["spec"]["priorityClassName"] = dice.pick(tuple(PRIORITIES))
+    if dice.chance(0.02):
+        pod["spec"]["nodeName"] = f"{world.prefix}-gone"
+    return pod
+
+
+# -- promised a place
+
+
+def draw_nominated(world: World) -> None:
+    """Pods that wait with a node in their status. They bring needs, ports and labels, but no rules about others.
+
+    (kube-scheduler looks at a nominated pod's anti-affinity only if some other rule of the kind is there too.)
+    """
+    dice = world.dice
+    for _ in range(dice.weighted(((0, 0.3), (1, 0.3), (2, 0.3), (3, 0.1)))):
+        pod = _pod(world, world.fresh("promised"), SCHEDULER)
+        place = dice.pick(world.places)
+        pod["spec"]["nodeSelector"] = dict(NEVER)
+        pod["spec"]["priorityClassName"] = dice.weighted((("low", 0.2), ("middle", 0.45), ("high", 0.35)))
+        pod["metadata"]["labels"] = company.pod_labels(dice)
+        pod["status"] = {"nominatedNodeName": place.name}
+        names = [name for name in place.left if name not in ("pods", GPU) and place.left[name] > 0]
+        wanted = {
+            name: resources.amount_below(dice, name, place.left[name]) for name in dice.some(names, 1, 2)
+        }
+        resources.shape_request(dice, pod["spec"], wanted)
+        place.promised.update(wanted)
+        if dice.chance(0.3):
+            ports.host_ports(dice, pod)
+        world.nominated.append(pod)
+
+
+# -- judged
+
+
+def draw_judged(world: World, count: int) -> list[Manifest]:
+    return [_judged(world) for _ in range(count)]
+
+
+def _judged(world: World) -> Manifest:
+    dice = world.dice
+    pod = _pod(world, world.fresh("new"), SCHEDULER)
+    if dice.chance(0.8):
+        pod["metadata"]["labels"] = company.pod_labels(dice)
+    if dice.chance(0.25):
+        pod["spec"]["priorityClassName"] = dice.pick(tuple(PRIORITIES))
+    rules = dict.fromkeys(
+        dice.weighted(RULES) for _ in range(dice.weighted(((1, 0.55), (2, 0.33), (3, 0.12))))
+    )
+    for rule in rules:
+        rule(world, pod)
+    if "tolerations" not in pod["spec"]:
+        way = dice.weighted((("all", 0.72), ("taints", 0.13), ("none", 0.15)))
+        if way == "all":
+            placement.tolerate_everything(pod)
+        elif way == "taints":
+            placement.tolerate_taints_only(world, pod)
+    if dice.chance(0.04):
+        company.preferred(dice, pod)
+    return pod
+
+
+def _resources(world: World, pod: Manifest) -> None:
+    if "runtimeClassName" not in pod["spec"]:
+        resources.at_the_edge(world, pod["spec"])
+
+
+def _gpu(world: World, pod: Manifest) -> None:
+    for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())):
+        if GPU in container.get("resources", {}).get("limits", {}):
+            return
+    place = world.dice.pick(world.places)
+    wanted = max(place.left[GPU] + world.dice.pick((-1, 0, 1)), 1)
+    main = pod["spec"]["containers"][0].setdefault("resources", {})
+    main.setdefault("limits", {})[GPU] = str(wanted)
+
+
+def _runtime(world: World, pod: Manifest) -> None:
+    pod["spec"].setdefault("runtimeClassName", "picky")
+
+
+def _ports(world: World, pod: Manifest) -> None:
+    ports.host_ports(world.dice, pod)
+
+
+def _anti_affinity(world: World, pod: Manifest) -> None:
+    company.anti_affinity(world.dice, pod)
+
+
+def _spread(world: World, pod: Manifest) -> None:
+    """With a look at which nodes count: a rule about nodes beside it, so that the two policies matter."""
+    company.spread(world, pod)
+    policies = [
+        constraint.get(field)
+        for constraint in pod["spec"]["topologySpreadConstraints"]
+        for field in ("nodeAffinityPolicy", "nodeTaintsPolicy")
+    ]
+    if any(policies) and world.dice.chance(0.5):
+        world.dice.pick((placement.node_selector, placement.node_affinity))(world, pod)
+    if "Honor" in policies[1::2] and world.dice.chance(0.7):
+        placement.tolerations(world, pod)
+
+
+def _disks(world: World, pod: Manifest) -> None:
+    volumes.disks(world.dice, pod)
+
+
+def _gate(world: World, pod: Manifest) -> None:
+    pod["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+
+
+def _nothing(world: World, pod: Manifest) -> None:
+    """A pod without rules meets those of others: taints, cordons, full nodes, anti-affinity."""
+
+
+RULES: tuple[tuple[Callable[[World, Manifest], None], float], ...] = (
+    (_resources, 0.2),
+    (_gpu, 0.03),
+    (_runtime, 0.015),
+    (placement.node_selector, 0.04),
+    (placement.node_affinity, 0.11),
+    (placement.tolerations, 0.1),
+    (company.affinity, 0.09),
+    (company.first_of_its_kind, 0.03),
+    (_anti_affinity, 0.09),
+    (_spread, 0.13),
+    (_ports, 0.09),
+    (volumes.claims, 0.14),
+    (_disks, 0.05),
+    (_gate, 0.01),
+    (_nothing, 0.05),
+)
