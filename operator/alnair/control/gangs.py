@@ -23,6 +23,7 @@ from alnair.api import names, podgroup
 from alnair.api.quantity import shown
 from alnair.ledger.records import Owner
 from alnair.state.pods import Pod
+from alnair.state.shapes import PodClass
 
 MOST_DROPPED = 4096
 
@@ -75,8 +76,8 @@ class Gang:
     group: Group | None = None
     pods: dict[str, Pod] = field(default_factory=dict)
     busy: bool = False  # a plan of it is being carried out
-    changed: int = 0  # grows with every change of its pods or its group
-    refused_at: tuple[int, int] | None = None  # (freed, changed) when it was refused last
+    refused_at: int = 0  # the books' version when it was last found not to fit
+    wanted: tuple[PodClass, ...] = ()  # one pod of each shape that was to be placed then
     refusal: str = ""
     refusal_reason: str = ""
     refused_since: float = 0.0  # for this reason
@@ -180,9 +181,11 @@ class Roster:
         earlier = self._gang_of.get(pod.uid)
         if earlier is not None and earlier is not gang:
             self._leave(earlier, pod.uid)
+        before = gang.pods.get(pod.uid)
         gang.pods[pod.uid] = pod
         self._gang_of[pod.uid] = gang
-        self._touch(gang)
+        if before is None or not before.says_the_same(pod):
+            self._touch(gang)
 
     def drop_pod(self, uid: str) -> None:
         gang = self._gang_of.pop(uid, None)
@@ -239,5 +242,4 @@ class Roster:
             del self.gangs[gang.key]
 
     def _touch(self, gang: Gang) -> None:
-        gang.changed += 1
         self._on_change(gang)

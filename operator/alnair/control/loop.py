@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from alnair.control.gangs import Gang, Roster
 from alnair.control.metrics import Metrics
+from alnair.control.queue import Queue
 from alnair.control.reports import Reports
 from alnair.kube.clock import Clock
 from alnair.ledger import recovery
@@ -29,6 +30,7 @@ from alnair.state.cluster import ClusterState, guest
 from alnair.state.draft import Draft
 from alnair.state.holding import Holding
 from alnair.state.pods import Pod
+from alnair.state.shapes import PodClass
 
 log = logging.getLogger(__name__)
 
@@ -59,41 +61,33 @@ class Loop:
         self._metrics = metrics
         self._clock = clock
         self._boards = Boards()
+        self._queue = Queue(state, profiles, clock)
         self._wake = asyncio.Event()
         self._in_flight: set[Gang] = set()
 
     def wake(self) -> None:
+        """Room may have come for somebody."""
+        self._wake.set()
+
+    def touch(self, gang: Gang) -> None:
+        """Something about this gang changed: try it."""
+        self._queue.touch(gang)
         self._wake.set()
 
     async def run(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            for gang in self._queue():
-                if len(self._in_flight) >= IN_FLIGHT:
-                    break  # whoever finishes wakes us
+            # When too many are under way, whoever finishes wakes us.
+            while len(self._in_flight) < IN_FLIGHT and (gang := self._queue.next()) is not None:
                 self._try(gang)
                 await asyncio.sleep(0)  # events first: the next gang is planned on what is known by then
-
-    def _queue(self) -> list[Gang]:
-        """Who may be tried now, by priority, then age."""
-        now = self._clock.now()
-        ready = [
-            gang
-            for gang in self._roster.gangs.values()
-            if not gang.busy
-            and gang.refused_at != (self._state.freed, gang.changed)
-            and now >= gang.retry_after
-            and any(pod.waiting for pod in gang.pods.values())
-        ]
-        return sorted(ready, key=lambda gang: (-gang.priority, gang.created, gang.key))
 
     # -- one gang ------------------------------------------------------------------------------------------------
 
     def _try(self, gang: Gang) -> None:
         """Plan one gang against the books as they are, and start to carry the plan out."""
-        if gang.busy or not gang.pods:
-            return
+        self._queue.forget(gang)
         try:
             self._plan(gang)
         except Exception:
@@ -109,7 +103,6 @@ class Loop:
         # A pod that a record lists is on its way, whatever the pod stream has shown of it so far.
         waiting = [pod for pod in gang.waiting() if self._ledger.record_of(pod.uid) is None]
         if not waiting:
-            gang.refused_at = (self._state.freed, gang.changed)
             return
         record = self._ledger.records.get(record_key(gang.owner)) if gang.needs_record else None
         if record is not None and record.lock.locked():
@@ -151,6 +144,7 @@ class Loop:
                     placements += [(gang.pods[member.uid], holding) for member, holding in verdict.placements]
                 elif len(placements) < missing:
                     self._refuse(gang, verdict.message)
+                    self._queue.wait_for_room(gang, _one_of_each_shape(rest))
                     return
         self._start(gang, placements, replaces, least=max(1, gang.min_member - outside))
 
@@ -204,7 +198,7 @@ class Loop:
     def _start(
         self, gang: Gang, placements: list[tuple[Pod, Holding]], replaces: dict[str, str], *, least: int
     ) -> None:
-        gang.busy, gang.refused_at, gang.refusal = True, None, ""
+        gang.busy, gang.refusal = True, ""
         self._in_flight.add(gang)
         asyncio.get_running_loop().call_later(SLOT_SECONDS, self._give_slot_back, gang)
         if not gang.needs_record:
@@ -222,7 +216,7 @@ class Loop:
         try:
             await self._ledger.carry_out(record)
         except RecordMoved:
-            gang.refused_at = None
+            log.info("gang %s: its record moved while the plan waited; planning again", gang)
         except CommitRefused as error:
             self.retry_later(gang, f"the record was refused: {error}", reason="RecordRefused")
         finally:
@@ -264,7 +258,7 @@ class Loop:
         self._reports.gang_changed(gang)
         if not gang.pods:
             self._roster.forget(gang)
-        self.wake()
+        self.touch(gang)
 
     def _give_slot_back(self, gang: Gang) -> None:
         if gang in self._in_flight:
@@ -272,7 +266,6 @@ class Loop:
             self.wake()
 
     def _refuse(self, gang: Gang, message: str, *, reason: str = "Unschedulable") -> None:
-        gang.refused_at = (self._state.freed, gang.changed)
         if reason != gang.refusal_reason:
             gang.refused_since = self._clock.now()
         gang.refusal, gang.refusal_reason = message, reason
@@ -307,3 +300,7 @@ class Loop:
                     ),
                     f"adopt {gang}",
                 )
+
+
+def _one_of_each_shape(pods: list[Pod]) -> tuple[PodClass, ...]:
+    return tuple({pod.shape: guest(pod) for pod in pods}.values())

@@ -73,12 +73,13 @@ class Outcomes:
     def record_closed(self, record: Record) -> None:
         if (gang := self._gang_of(record)) is not None:
             gang.short_since = None
-            gang.changed += 1
             self._reports.gang_changed(gang)
+            self._loop.touch(gang)
 
     def record_free(self, record: Record) -> None:
         """Nobody writes the record any more: a plan for its gang may go ahead."""
-        self._loop.wake()
+        if (gang := self._gang_of(record)) is not None:
+            self._loop.touch(gang)
 
     def _gang_of(self, record: Record) -> Gang | None:
         owner = record.owner
@@ -112,8 +113,8 @@ class Outcomes:
 
     def _check_waiting(self, gang: Gang, now: float) -> None:
         if gang.retry_after and now >= gang.retry_after:
-            gang.retry_after, gang.refused_at = 0.0, None
-            self._loop.wake()
+            gang.retry_after = 0.0
+            self._loop.touch(gang)
         limit = gang.group.timeout_seconds if gang.group is not None else 0
         if not limit or gang.timed_out or gang.busy or gang.ready_since is None:
             return

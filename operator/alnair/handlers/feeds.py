@@ -7,7 +7,6 @@ the loop): whoever is told later finds the earlier ones up to date.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from alnair.control.gangs import Roster
 from alnair.control.reports import Reports
@@ -26,13 +25,11 @@ class PodFeed:
         ledger: Ledger,
         roster: Roster,
         reports: Reports,
-        wake: Callable[[], None],
     ) -> None:
         self._state = state
         self._ledger = ledger
         self._roster = roster
         self._reports = reports
-        self._wake = wake
         self._reader = PodReader()
         self.synced = asyncio.Event()
 
@@ -44,20 +41,17 @@ class PodFeed:
         for pod in objects:
             self.put(pod)
         self.synced.set()
-        self._wake()
 
     def put(self, thing: wire.Pod) -> None:
         pod = self._reader.read(thing)
         self._state.put_pod(pod)
         self._ledger.observe_pod(pod)
         self._roster.put_pod(pod)
-        self._wake()
 
     def drop(self, thing: wire.Pod) -> None:
         uid = thing.metadata.uid
         self._ledger.observe_pod_deleted(uid)
         self._forget(uid)
-        self._wake()
 
     def _forget(self, uid: str) -> None:
         self._state.drop_pod(uid)

@@ -150,7 +150,7 @@ class Operator:
 
         def gang_changed(gang: Gang) -> None:
             reports.gang_changed(gang)
-            scheduling.wake()
+            scheduling.touch(gang)
 
         roster = Roster(schedulers, on_change=gang_changed)
         reports = Reports(client, events=events, roster=roster, clock=clock)
@@ -169,7 +169,7 @@ class Operator:
         metrics.watch(state, lambda: map(phase, roster.gangs.values()))
         topologies = Topologies(state, reports)
         resync = Resync(client, roster=roster, topologies=topologies, ledger=ledger)
-        pods = PodFeed(state=state, ledger=ledger, roster=roster, reports=reports, wake=scheduling.wake)
+        pods = PodFeed(state=state, ledger=ledger, roster=roster, reports=reports)
         nodes = NodeFeed(state=state, ledger=ledger, reports=reports)
 
         async with _Tasks() as tasks:

@@ -62,6 +62,20 @@ class Pod:
         """To be placed: not bound, not gated, not going away."""
         return not (self.node or self.gated or self.terminating or self.terminal)
 
+    def says_the_same(self, other: Pod) -> bool:
+        """Nothing that scheduling looks at is different: only versions, annotations or conditions moved on."""
+        return (self.shape, self.labels, self.priority, self.problem, self.nominated, *self._stage()) == (
+            other.shape,
+            other.labels,
+            other.priority,
+            other.problem,
+            other.nominated,
+            *other._stage(),
+        )
+
+    def _stage(self) -> tuple[str, str, bool, bool]:
+        return self.node, self.phase, self.gated, self.terminating
+
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from alnair.api import names
 from alnair.control.gangs import Gang, Group, Roster, read_group
 from harness.builders import PodBuilder, group, pod
 from unit.builders import as_pod
@@ -118,11 +119,11 @@ def test_a_status_that_we_wrote_ourselves_is_no_reason_to_try_again() -> None:
     watched.put_group()
     gang = watched.put(MEMBER)
     assert gang is not None
-    before = gang.changed
+    before = len(watched.changed)
     watched.put_group()
-    assert gang.changed == before
+    assert len(watched.changed) == before
     watched.put_group(generation=2, minMember=3)
-    assert gang.changed > before
+    assert watched.changed[before:] == [gang]
     assert gang.min_member == 3
 
 
@@ -132,10 +133,32 @@ def test_a_group_made_again_is_another_group() -> None:
     gang = watched.put(MEMBER)
     assert gang is not None
     gang.timed_out = True
-    before = gang.changed
+    before = len(watched.changed)
     watched.put_group(uid="g2")
     assert (gang.owner.uid, gang.timed_out) == ("g2", False)
-    assert gang.changed > before
+    assert watched.changed[before:] == [gang]
+
+
+@pytest.mark.parametrize(
+    ("fields", "news"),
+    [
+        ({"resourceVersion": "2"}, False),
+        ({"annotations": {"seen-by": "somebody"}}, False),
+        ({"phase": "Running"}, True),
+        ({"on": "n1"}, True),
+        ({"terminating": True}, True),
+        ({"labels": {names.POD_GROUP_LABEL: "train", "tier": "gold"}}, True),
+    ],
+)
+def test_a_pod_that_only_got_older_is_no_news(fields: dict[str, Any], news: bool) -> None:
+    watched = Watched()
+    watched.put_group()
+    gang = watched.put(MEMBER)
+    before = len(watched.changed)
+    watched.put(MEMBER, **fields)
+    assert watched.changed[before:] == ([gang] if news else [])
+    assert gang is not None
+    assert next(iter(gang.pods.values())).version == fields.get("resourceVersion", "1"), "it is kept all the same"
 
 
 def test_a_deleted_group_leaves_its_pods_without_one() -> None:

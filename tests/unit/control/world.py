@@ -89,7 +89,7 @@ class Leader:
         self.ledger = Ledger(
             client=client, state=self.state, lease=self.lease, clock=self.clock, schedulers=ours
         )
-        self.roster = Roster(ours, on_change=lambda _: self.loop.wake())
+        self.roster = Roster(ours, on_change=self._touched)
         self.events = Events(client, clock=self.clock, metrics=metrics, identity=identity)
         self.reports = Reports(client, events=self.events, roster=self.roster, clock=self.clock)
         self.loop = Loop(
@@ -113,10 +113,12 @@ class Leader:
             ledger=self.ledger,
             roster=self.roster,
             reports=self.reports,
-            wake=self.loop.wake,
         )
         self._nodes = NodeFeed(state=self.state, ledger=self.ledger, reports=self.reports)
         self.server.listeners.append(self._hear)
+
+    def _touched(self, gang: Gang) -> None:
+        self.loop.touch(gang)
 
     async def take_over(self) -> None:
         """From the lease to the stamp: every record is ours, nothing else is known yet."""
