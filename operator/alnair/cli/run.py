@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
@@ -43,6 +42,8 @@ def run(
 
     Prints one JSON line, {"ready": true, …}, once it leads and has caught up.
     """
+    import uvloop
+
     from alnair.api.config import DEFAULT, BadConfig, load_config
     from alnair.handlers.lifecycle import Operator, RunSettings
     from alnair.kube.connection import NoConnection, connect
@@ -84,4 +85,4 @@ def run(
     async def start() -> int:
         return await Operator(settings, on_ready=ready).run()
 
-    raise typer.Exit(asyncio.run(start()))
+    raise typer.Exit(uvloop.run(start()))

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from alnair.control.metrics import Metrics
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.clock import Clock
+from alnair.kube.lull import Lull
 
 log = logging.getLogger(__name__)
 
 MEMORY_SECONDS = 600.0
 MOST_REMEMBERED = 20_000
-MOST_WAITING = 10_000
+MOST_WAITING = 20_000
 WRITERS = 4
 LONGEST_NOTE = 1024  # bytes, as the apiserver counts them
 CONTROLLER = "alnair"
@@ -41,12 +42,13 @@ class Regarding:
 class Events:
     """`say` from anywhere; `run` as a task while leading."""
 
-    def __init__(self, client: Client, *, clock: Clock, metrics: Metrics, identity: str) -> None:
+    def __init__(self, client: Client, *, clock: Clock, metrics: Metrics, identity: str, lull: Lull) -> None:
         self._client = client
         self._clock = clock
         self._metrics = metrics
         self._identity = identity[:128]
-        self._queue: asyncio.Queue[dict[str, object]] = asyncio.Queue(MOST_WAITING)
+        self._lull = lull
+        self._queue: asyncio.Queue[tuple[float, dict[str, object]]] = asyncio.Queue(MOST_WAITING)
         self._said: OrderedDict[tuple[str, str, str], float] = OrderedDict()
 
     def say(self, about: Regarding, *, reason: str, note: str, action: str, warning: bool = False) -> None:
@@ -77,7 +79,7 @@ class Events:
             },
         }
         try:
-            self._queue.put_nowait(event)
+            self._queue.put_nowait((self._clock.now(), event))
         except asyncio.QueueFull:
             self._metrics.events_dropped.inc()
 
@@ -97,11 +99,13 @@ class Events:
 
     async def _write(self) -> None:
         while True:
-            event = await self._queue.get()
+            said, event = await self._queue.get()
             namespace = event["metadata"]["namespace"]  # type: ignore[index]
             for pause in (0.2, 1.0, 5.0):
                 try:
-                    await self._client.create(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", event)
+                    async with self._lull.errand(since=said):
+                        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+                        await self._client.create(path, event)
                     break
                 except Refused as refused:
                     log.info("event not written: %s", refused)  # a namespace on its way out, most often

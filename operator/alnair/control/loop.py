@@ -35,6 +35,7 @@ from alnair.state.shapes import PodClass
 log = logging.getLogger(__name__)
 
 IN_FLIGHT = 64  # plans being carried out at once; the apiserver is the limit long before
+BUSY = 4  # under way at once: everything that can wait waits
 SLOT_SECONDS = 5.0  # a plan that takes longer (a webhook that fails, say) no longer counts against that
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 10.0, 300.0  # after the apiserver refused a record or a Binding
 
@@ -200,8 +201,9 @@ class Loop:
     ) -> None:
         gang.busy, gang.refusal = True, ""
         self._in_flight.add(gang)
+        self._note_how_busy()
         asyncio.get_running_loop().call_later(SLOT_SECONDS, self._give_slot_back, gang)
-        if not gang.needs_record:
+        if not gang.is_group and not any(placements[0][1].slices()):
             pod, holding = placements[0]
             self._state.hold(pod.uid, holding)
             self._ledger.spawn(self._bind_alone(gang, pod, holding), f"bind {pod}")
@@ -223,13 +225,23 @@ class Loop:
             self._finished(gang)
 
     async def _bind_alone(self, gang: Gang, pod: Pod, holding: Holding) -> None:
-        """A lone pod without GPUs: its bind is atomic by itself and needs no record."""
+        """A lone pod without slices: its bind is atomic by itself and needs no commit. One with whole cards of a device
+        plugin's choice is recorded afterwards."""
         try:
             member = RecordMember(pod.uid, pod.name, holding, version=pod.version)
+            unready = await self._ledger.volumes.prepare([member], spare=0)
+            if unready:
+                self.retry_later(gang, unready[pod.uid], reason="VolumesFailed")
+                return
             verdict = await self._ledger.binder.bind(pod.namespace, member)
             if verdict is Verdict.BOUND:
                 self.now_bound(pod.uid, holding)
                 gang.observe_bind_time(self._clock.now(), self._metrics.bind_seconds.observe)
+                if holding.containers:
+                    recording = self._ledger.record_later(
+                        gang.owner, scheduler=gang.scheduler, pod=pod, holding=holding
+                    )
+                    self._ledger.spawn(recording, f"record {pod}")
             elif verdict is Verdict.REFUSED:
                 self.retry_later(gang, "the apiserver refuses the Binding", reason="BindingRefused")
             else:
@@ -255,6 +267,7 @@ class Loop:
     def _finished(self, gang: Gang) -> None:
         gang.busy = False
         self._in_flight.discard(gang)
+        self._note_how_busy()
         self._reports.gang_changed(gang)
         if not gang.pods:
             self._roster.forget(gang)
@@ -263,7 +276,12 @@ class Loop:
     def _give_slot_back(self, gang: Gang) -> None:
         if gang in self._in_flight:
             self._in_flight.discard(gang)
+            self._note_how_busy()
             self.wake()
+
+    def _note_how_busy(self) -> None:
+        """Errands wait while more gangs are under way than an apiserver serves with one hand."""
+        self._ledger.lull.busy(len(self._in_flight) > BUSY)
 
     def _refuse(self, gang: Gang, message: str, *, reason: str = "Unschedulable") -> None:
         if reason != gang.refusal_reason:

@@ -48,6 +48,11 @@ class Outcomes:
                 gang, f"the apiserver refuses the Binding of {pods}", reason="BindingRefused"
             )
 
+    def volumes_failed(self, record: Record, reasons: dict[str, str]) -> None:
+        if (gang := self._gang_of(record)) is not None:
+            told = "; ".join(f"pod {name}: {why}" for name, why in sorted(reasons.items())[:3])
+            self._loop.retry_later(gang, told, reason="VolumesFailed")
+
     def record_settled(self, record: Record) -> None:
         if (gang := self._gang_of(record)) is not None:
             gang.short_since, gang.timed_out = None, False

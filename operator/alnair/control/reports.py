@@ -18,6 +18,7 @@ from alnair.control.gangs import Gang, Group, Roster
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.client import STRATEGIC_PATCH
 from alnair.kube.clock import Clock
+from alnair.kube.lull import Lull
 from alnair.ledger.records import Record
 from alnair.scheduling.words import count, memory, sentence
 from alnair.state.holding import Holding
@@ -28,7 +29,6 @@ log = logging.getLogger(__name__)
 GATHER_SECONDS = 0.2
 REWORD_SECONDS = 5.0  # a refusal that only found other words is rewritten at most this often
 ASSEMBLING_SECONDS = 2.0
-AT_ONCE = 16
 LONGEST_MESSAGE = 2000
 MOST_REMEMBERED = 10_000
 ENDS = (podgroup.FINISHED, podgroup.FAILED)
@@ -37,11 +37,12 @@ ENDS = (podgroup.FINISHED, podgroup.FAILED)
 class Reports:
     """Mark from anywhere; `run` writes while leading."""
 
-    def __init__(self, client: Client, *, events: Events, roster: Roster, clock: Clock) -> None:
+    def __init__(self, client: Client, *, events: Events, roster: Roster, clock: Clock, lull: Lull) -> None:
         self._client = client
         self._events = events
         self._roster = roster
         self._clock = clock
+        self._lull = lull
         self._marked: dict[object, Gang] = {}
         self._wake = asyncio.Event()
         self._told: dict[str, tuple[str, str, float]] = {}  # pod UID -> (reason, message, when)
@@ -106,10 +107,8 @@ class Reports:
     # -- writing -------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        gate = asyncio.Semaphore(AT_ONCE)
-
         async def report(gang: Gang) -> None:
-            async with gate:
+            async with self._lull.errand():
                 try:
                     await self._report(gang)
                 except Refused as refused:

@@ -1,6 +1,6 @@
 """Starting, leading, stopping.
 
-    connect -> wait for the lease -> stamp the records -> list pods and nodes -> roll forward -> loop
+    connect -> wait for the lease -> stamp the records -> list pods, nodes, storage -> roll forward -> loop
                                                                                        |
     SIGTERM: stop planning, let what is under way end, release the lease   <-----------+
     lease lost: stop at once; the process ends and starts again as a stand-by
@@ -24,6 +24,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import kopf
+import uvloop
 
 from alnair.api import names
 from alnair.api.config import Config
@@ -35,12 +36,14 @@ from alnair.control.metrics import Metrics
 from alnair.control.outcomes import Outcomes
 from alnair.control.reports import Reports, status_of
 from alnair.handlers import gpuallocation, podgroup, topology
-from alnair.handlers.feeds import NodeFeed, PodFeed
+from alnair.handlers.feeds import NamespaceFeed, NodeFeed, PodFeed
 from alnair.handlers.handover import Handover
 from alnair.handlers.resync import Resync
+from alnair.handlers.storage import KINDS, StorageFeed
 from alnair.handlers.topology import Topologies
 from alnair.kube import Client, Connection, Refused, Stream, Unanswered
 from alnair.kube.clock import Clock
+from alnair.kube.lull import Lull
 from alnair.ledger import recovery
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
@@ -145,15 +148,18 @@ class Operator:
         settings, clock, metrics = self._settings, self._clock, self._metrics
         schedulers = frozenset(profile.scheduler_name for profile in settings.config.profiles)
         state = ClusterState()
-        ledger = Ledger(client=client, state=state, lease=lease, clock=clock, schedulers=schedulers)
-        events = Events(client, clock=clock, metrics=metrics, identity=self._identity)
+        lull = Lull(clock)
+        ledger = Ledger(
+            client=client, state=state, lease=lease, clock=clock, schedulers=schedulers, lull=lull
+        )
+        events = Events(client, clock=clock, metrics=metrics, identity=self._identity, lull=lull)
 
         def gang_changed(gang: Gang) -> None:
             reports.gang_changed(gang)
             scheduling.touch(gang)
 
         roster = Roster(schedulers, on_change=gang_changed)
-        reports = Reports(client, events=events, roster=roster, clock=clock)
+        reports = Reports(client, events=events, roster=roster, clock=clock, lull=lull)
         scheduling = Loop(
             state=state,
             ledger=ledger,
@@ -171,6 +177,8 @@ class Operator:
         resync = Resync(client, roster=roster, topologies=topologies, ledger=ledger)
         pods = PodFeed(state=state, ledger=ledger, roster=roster, reports=reports)
         nodes = NodeFeed(state=state, ledger=ledger, reports=reports)
+        namespaces = NamespaceFeed(state=state)
+        storage = [StorageFeed(kind, state=state, ledger=ledger) for kind in KINDS]
 
         async with _Tasks() as tasks:
             tasks.start(lease.keep(), "keep the lease")
@@ -182,9 +190,14 @@ class Operator:
             self._records.open(ledger)
             tasks.start(Stream(client, "/api/v1/nodes", wire.Node, nodes).run(), "Node stream")
             tasks.start(Stream(client, "/api/v1/pods", wire.Pod, pods).run(), "Pod stream")
+            tasks.start(
+                Stream(client, "/api/v1/namespaces", wire.Namespace, namespaces).run(), "Namespace stream"
+            )
+            for each in storage:
+                tasks.start(each.stream(client).run(), f"{each.kind.wire.__name__} stream")
             await resync.until_done()
-            await nodes.synced.wait()
-            await pods.synced.wait()
+            for synced in (nodes.synced, pods.synced, namespaces.synced, *(each.synced for each in storage)):
+                await synced.wait()
             await lease.confirm()
             recovery.resume(ledger)
             scheduling.adopt_strays()
@@ -300,7 +313,7 @@ class KopfThread:
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
-                asyncio.run(
+                uvloop.run(
                     kopf.operator(
                         registry=self._operator.registry(),
                         liveness_endpoint=self._operator.liveness_endpoint(),

@@ -33,6 +33,7 @@ class Verdict(enum.Enum):
     GONE = "deleted, going away, finished or another pod of that name"
     ELSEWHERE = "bound to another node by somebody else"
     REFUSED = "the apiserver refuses the Binding for good"
+    UNREADY = "its volumes cannot be had on that node"
 
 
 def binding(member: Member, *, version: str) -> dict[str, Any]:

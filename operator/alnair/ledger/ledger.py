@@ -4,8 +4,9 @@ One lock a record, one decision at a time under it. The order of writes is the w
 
     assume     in memory, at once: capacity is taken before anything is written
     commit     the record says which pod gets what          (the decision)
-    bind       every pod, concurrently
-    settle     the record says Bound, lost members dropped
+    bind       the claims of all pods, then every pod, concurrently
+    settle     the record says Bound, lost members dropped  (at once if any was lost, else when there is a lull:
+               what is committed and bound needs no word of ours to stay so)
     release    the record drops a slice *before* the books do, and never while its pod may still hold it
 
 What must never happen: a member bound before the commit, a slice in two records, a slice free in the books that a
@@ -25,9 +26,11 @@ import orjson
 from alnair.api.allocation import MOST_BYTES
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.clock import Clock
+from alnair.kube.lull import Lull
 from alnair.ledger.binding import Binder, Verdict
 from alnair.ledger.lease import LeadershipLost, Lease
 from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK, Key, Member, Owner, Record
+from alnair.ledger.volumes import VolumeBinder
 from alnair.ledger.writer import RecordWriter
 from alnair.state.cluster import ClusterState
 from alnair.state.holding import Holding
@@ -57,6 +60,7 @@ class Listener(Protocol):
     def member_bound(self, record: Record, member: Member) -> None: ...
     def member_lost(self, record: Record, member: Member) -> None: ...
     def binding_refused(self, record: Record, names: list[str]) -> None: ...
+    def volumes_failed(self, record: Record, reasons: dict[str, str]) -> None: ...
     def record_settled(self, record: Record) -> None: ...
     def record_shrunk(self, record: Record) -> None: ...
     def record_short(self, record: Record) -> None: ...
@@ -69,17 +73,26 @@ class Ledger:
     """All live records of this instance, and every write to them."""
 
     def __init__(
-        self, *, client: Client, state: ClusterState, lease: Lease, clock: Clock, schedulers: frozenset[str]
+        self,
+        *,
+        client: Client,
+        state: ClusterState,
+        lease: Lease,
+        clock: Clock,
+        schedulers: frozenset[str],
+        lull: Lull | None = None,
     ) -> None:
         self.client = client
         self.state = state
         self.clock = clock
         self.schedulers = schedulers
+        self.lull = lull or Lull(clock)
         self.epoch = 0
         self.records: dict[Key, Record] = {}
         self.lease = lease
         self.writer = RecordWriter(client, lease)
         self.binder = Binder(client, lease)
+        self.volumes = VolumeBinder(client, state, lease, clock)
         self.listener: Listener
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._record_of: dict[str, Record] = {}
@@ -187,14 +200,16 @@ class Ledger:
     async def _bind_all(self, record: Record, *, recovering: bool) -> None:
         namespace = record.owner.namespace
         unbound = [member for member in record.members.values() if not (member.bound or member.gone)]
-        verdicts = await asyncio.gather(*(self.binder.bind(namespace, member) for member in unbound))
+        unready = await self.volumes.prepare(unbound, spare=self._spare(record, unbound))
+        verdicts = await asyncio.gather(*(self._bind_one(namespace, member, unready) for member in unbound))
         misplaced: list[Member] = []
         refused: list[str] = []
         for member, verdict in zip(unbound, verdicts, strict=True):
-            if verdict is Verdict.REFUSED:
+            if verdict in (Verdict.REFUSED, Verdict.UNREADY):
                 # Only once the pod was changed can no older Binding land, and only then is the slice free to go.
-                refused.append(member.name)
-                verdict = await self.binder.fence(namespace, member, "the Binding was refused") or verdict
+                why = unready.get(member.uid, "the Binding was refused")
+                refused += [member.name] if verdict is Verdict.REFUSED else []
+                verdict = await self.binder.fence(namespace, member, why) or verdict
             if verdict is Verdict.BOUND:
                 member.bound = True
                 self.listener.member_bound(record, member)
@@ -211,7 +226,21 @@ class Ledger:
                     self.listener.member_lost(record, member)
         if refused:
             self.listener.binding_refused(record, refused)
+        if unready:
+            self.listener.volumes_failed(
+                record, {m.name: unready[m.uid] for m in unbound if m.uid in unready}
+            )
         await self._conclude(record, misplaced)
+
+    async def _bind_one(self, namespace: str, member: Member, unready: Mapping[str, str]) -> Verdict:
+        return Verdict.UNREADY if member.uid in unready else await self.binder.bind(namespace, member)
+
+    @staticmethod
+    def _spare(record: Record, unbound: list[Member]) -> int:
+        """How many members may fail to get their volumes before it is no use to bind the others."""
+        if record.satisfied:
+            return len(unbound)
+        return max(0, len(record.bound()) + len(unbound) - record.min_member)
 
     async def _conclude(self, record: Record, misplaced: list[Member]) -> None:
         """All binds are known: settle, wait for replacements, or take everything back."""
@@ -230,7 +259,10 @@ class Ledger:
             for member in lost:
                 record.members.pop(member.uid, None)
             record.phase, record.satisfied, record.short_since = BOUND, True, None
-            if record.members or record.planned:
+            if not lost and record.members:
+                self.spawn(self._settle(record), f"settle {record}")
+                self.listener.record_settled(record)
+            elif record.members or record.planned:
                 await self.writer.write(record)
                 self._forget(member.uid for member in lost)
                 self.listener.record_settled(record)
@@ -250,6 +282,28 @@ class Ledger:
             self.listener.record_short(record)
         if any(member.gone for member in record.members.values()):
             self.release_soon(record)
+
+    async def _settle(self, record: Record) -> None:
+        """Say that all are bound, unless a write since then has said it."""
+        version = record.version
+        async with self.lull.errand(), self.writing(record):
+            if record.version == version and record.phase == BOUND and not record.closing:
+                await self.writer.write(record)
+
+    async def record_later(self, owner: Owner, *, scheduler: str, pod: Pod, holding: Holding) -> None:
+        """Write down a lone pod that was bound without a commit: its cards are the device plugin's to choose, so there
+        is nothing to take twice, and its Binding was atomic by itself. A restart before this adopts it."""
+        async with self.lull.errand():
+            live = self.state.pods.get(pod.uid)
+            if live is None or live.terminal or self.record_of(pod.uid) is not None:
+                return
+            record = Record(owner=owner, scheduler=scheduler, min_member=1, epoch=self.epoch, phase=BOUND)
+            record.satisfied = True
+            record.members[pod.uid] = Member(pod.uid, pod.name, holding, bound=True)
+            self.load(record)
+            async with self.writing(record):
+                await self.writer.create(record)
+                await self.writer.write(record)
 
     # -- release -------------------------------------------------------------------------------------------------
 

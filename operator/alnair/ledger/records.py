@@ -162,7 +162,7 @@ class Record:
             "minMember": self.min_member,
             "complete": self.satisfied,
             **_totals(members),
-            "conditions": self.conditions,
+            "conditions": self.conditions or None,
             "pods": [
                 {
                     "name": member.name,
@@ -184,7 +184,7 @@ def _totals(members: Iterable[Member]) -> dict[str, Any]:
         "gpus": len(cards) + counted,
         "memoryMiB": sum(piece.memory_mib for member in members for piece in member.holding.slices()),
         "nodes": nodes_line(member.holding.node for member in members),
-        "cards": cards_line(cards),
+        "cards": cards_line(cards) or None,  # null takes the field away: what is not there costs nothing
     }
 
 

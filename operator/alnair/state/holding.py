@@ -55,18 +55,19 @@ def containers_to_json(containers: Iterable[ContainerShare]) -> list[dict[str, A
         {
             "name": container.name,
             **({"gpuCount": container.counted} if container.counted else {}),
-            "slices": [
-                {
-                    "gpu": piece.card,
-                    "memoryMiB": piece.memory_mib,
-                    "computePercent": piece.compute_percent,
-                    **({"whole": True} if piece.whole else {}),
-                }
-                for piece in container.slices
-            ],
+            **({"slices": [_piece(piece) for piece in container.slices]} if container.slices else {}),
         }
         for container in containers
     ]
+
+
+def _piece(piece: Slice) -> dict[str, Any]:
+    return {
+        "gpu": piece.card,
+        "memoryMiB": piece.memory_mib,
+        "computePercent": piece.compute_percent,
+        **({"whole": True} if piece.whole else {}),
+    }
 
 
 def containers_from_json(value: object) -> tuple[ContainerShare, ...]:

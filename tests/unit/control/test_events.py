@@ -13,6 +13,7 @@ from alnair.control import events as events_module
 from alnair.control.events import Events, Regarding
 from alnair.control.metrics import Metrics
 from alnair.kube import Client
+from alnair.kube.lull import Lull
 from unit.apiserver import Store
 from unit.builders import HandClock
 
@@ -25,7 +26,7 @@ class Paper:
         self.server = server
         self.clock = HandClock()
         self.metrics = Metrics()
-        self.events = Events(client, clock=self.clock, metrics=self.metrics, identity="alnair-0")
+        self.events = Events(client, clock=self.clock, metrics=self.metrics, identity="alnair-0", lull=Lull(self.clock))
 
     def say(
         self, note: str, *, about: Regarding = POD, reason: str = "Scheduled", warning: bool = False

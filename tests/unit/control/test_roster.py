@@ -158,7 +158,9 @@ def test_a_pod_that_only_got_older_is_no_news(fields: dict[str, Any], news: bool
     watched.put(MEMBER, **fields)
     assert watched.changed[before:] == ([gang] if news else [])
     assert gang is not None
-    assert next(iter(gang.pods.values())).version == fields.get("resourceVersion", "1"), "it is kept all the same"
+    assert next(iter(gang.pods.values())).version == fields.get("resourceVersion", "1"), (
+        "it is kept all the same"
+    )
 
 
 def test_a_deleted_group_leaves_its_pods_without_one() -> None:

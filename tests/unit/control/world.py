@@ -90,8 +90,9 @@ class Leader:
             client=client, state=self.state, lease=self.lease, clock=self.clock, schedulers=ours
         )
         self.roster = Roster(ours, on_change=self._touched)
-        self.events = Events(client, clock=self.clock, metrics=metrics, identity=identity)
-        self.reports = Reports(client, events=self.events, roster=self.roster, clock=self.clock)
+        lull = self.ledger.lull
+        self.events = Events(client, clock=self.clock, metrics=metrics, identity=identity, lull=lull)
+        self.reports = Reports(client, events=self.events, roster=self.roster, clock=self.clock, lull=lull)
         self.loop = Loop(
             state=self.state,
             ledger=self.ledger,

@@ -1,0 +1,50 @@
+"""Binds first, news later: a place in line for writes that can wait.
+
+Settling a record, a PodGroup's status and events are for people and for a later restart; while gangs wait for their
+binds, each of these writes takes a bind's time from the apiserver. So errands run when nothing urgent is under way,
+a few at once, and at the latest after a while, however busy it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from alnair.kube.clock import Clock
+
+ERRANDS = 8  # at once: more would stand in the way of what becomes urgent next
+LONGEST_SECONDS = 5.0
+
+
+class Lull:
+    """`busy` is set by who knows what is urgent; `errand` is for everybody else."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self._slots = asyncio.Semaphore(ERRANDS)
+
+    def busy(self, is_busy: bool) -> None:
+        if is_busy:
+            self._quiet.clear()
+        else:
+            self._quiet.set()
+
+    @asynccontextmanager
+    async def errand(self, *, since: float | None = None) -> AsyncIterator[None]:
+        """Inside is the time to write. `since`: when it was first due, by the clock; now, if not given."""
+        deadline = (self._clock.now() if since is None else since) + LONGEST_SECONDS
+        await self._wait(deadline)
+        async with self._slots:
+            await self._wait(deadline)  # a slot may have taken a while
+            yield
+
+    async def _wait(self, deadline: float) -> None:
+        left = deadline - self._clock.now()
+        if left > 0 and not self._quiet.is_set():
+            try:
+                await asyncio.wait_for(self._quiet.wait(), left)
+            except TimeoutError:
+                return
