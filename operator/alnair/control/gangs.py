@@ -76,6 +76,8 @@ class Gang:
     group: Group | None = None
     pods: dict[str, Pod] = field(default_factory=dict)
     busy: bool = False  # a plan of it is being carried out
+    pondering: bool = False  # the exact search is at work on it
+    pondered: int = 0  # times in a row that its answer came too late
     refused_at: int = 0  # the books' version when it was last found not to fit
     wanted: tuple[PodClass, ...] = ()  # one pod of each shape that was to be placed then
     refusal: str = ""

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from alnair.control.gangs import Gang, Roster
 from alnair.control.metrics import Metrics
+from alnair.control.ponder import Solver
 from alnair.control.queue import Queue
 from alnair.control.reports import Reports
 from alnair.kube.clock import Clock
@@ -21,22 +22,24 @@ from alnair.ledger.binding import Verdict
 from alnair.ledger.ledger import CommitRefused, Ledger, RecordMoved
 from alnair.ledger.records import ROLLING_BACK, Record, record_key
 from alnair.ledger.records import Member as RecordMember
-from alnair.scheduling import search
+from alnair.scheduling import exact, search
 from alnair.scheduling.board import Boards
 from alnair.scheduling.classes import Member
+from alnair.scheduling.exact import Problem, Solution
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.vacancy import match_vacancies
 from alnair.state.cluster import ClusterState, guest
 from alnair.state.draft import Draft
 from alnair.state.holding import Holding
 from alnair.state.pods import Pod
-from alnair.state.shapes import PodClass
 
 log = logging.getLogger(__name__)
 
 IN_FLIGHT = 64  # plans being carried out at once; the apiserver is the limit long before
 BUSY = 4  # under way at once: everything that can wait waits
 SLOT_SECONDS = 5.0  # a plan that takes longer (a webhook that fails, say) no longer counts against that
+PATIENCE = 3  # exact searches in a row whose answer came too late for the books
+EXACT_SECONDS = 10.0  # for one gang; then it is undecided, and tried again later
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 10.0, 300.0  # after the apiserver refused a record or a Binding
 
 
@@ -63,6 +66,7 @@ class Loop:
         self._clock = clock
         self._boards = Boards()
         self._queue = Queue(state, profiles, clock)
+        self._solver = Solver(EXACT_SECONDS)
         self._wake = asyncio.Event()
         self._in_flight: set[Gang] = set()
 
@@ -86,18 +90,18 @@ class Loop:
 
     # -- one gang ------------------------------------------------------------------------------------------------
 
-    def _try(self, gang: Gang) -> None:
+    def _try(self, gang: Gang, solution: Solution | None = None) -> None:
         """Plan one gang against the books as they are, and start to carry the plan out."""
         self._queue.forget(gang)
         try:
-            self._plan(gang)
+            self._plan(gang, solution)
         except Exception:
             # One gang's surprise must not stop the others; it is tried again when something changes.
             log.exception("gang %s: planning failed", gang)
             self._metrics.plan_errors.inc()
             self._refuse(gang, "Alnair failed to plan this gang; its log says why")
 
-    def _plan(self, gang: Gang) -> None:
+    def _plan(self, gang: Gang, solution: Solution | None) -> None:
         if problem := gang.problem():
             self._refuse(gang, problem, reason="Invalid")
             return
@@ -134,20 +138,70 @@ class Loop:
             placements, replaces = self._fill_vacancies(gang, record, waiting, draft)
             rest = [pod for pod in waiting if pod.uid not in replaces]
             if rest:
+                asked = self._as_searched(gang, rest, missing - len(placements), placed + len(placements))
                 with self._metrics.plan_seconds.time():
-                    verdict = search.place(
-                        self._as_searched(gang, rest, missing - len(placements), placed + len(placements)),
-                        self._profiles[gang.scheduler],
-                        draft,
-                        self._boards,
-                    )
+                    verdict = self._search(gang, asked, draft, solution)
                 if isinstance(verdict, search.Plan):
                     placements += [(gang.pods[member.uid], holding) for member, holding in verdict.placements]
                 elif len(placements) < missing:
-                    self._refuse(gang, verdict.message)
-                    self._queue.wait_for_room(gang, _one_of_each_shape(rest))
+                    self._find_no_place(gang, asked, verdict, draft, solution)
                     return
         self._start(gang, placements, replaces, least=max(1, gang.min_member - outside))
+
+    def _search(
+        self, gang: Gang, asked: search.Gang, draft: Draft, solution: Solution | None
+    ) -> search.Plan | search.Refusal | search.Unsure:
+        """By greedy placement, or by what the exact search has found for the very same question."""
+        profile = self._profiles[gang.scheduler]
+        if solution is not None and solution.problem.gang == asked:
+            return exact.conclude(solution, profile, draft)
+        return search.place(asked, profile, draft, self._boards)
+
+    def _find_no_place(
+        self,
+        gang: Gang,
+        asked: search.Gang,
+        verdict: search.Refusal | search.Unsure,
+        draft: Draft,
+        solution: Solution | None,
+    ) -> None:
+        if solution is not None and solution.problem.gang != asked:
+            solution = None  # it answers another question: members came or went meanwhile
+        if isinstance(verdict, search.Unsure) and solution is None:
+            self._ponder(gang, exact.formulate(asked, self._profiles[gang.scheduler], draft))
+        elif isinstance(verdict, search.Unsure):
+            self._decide_later(gang, verdict, solution)
+        else:
+            self._refuse(gang, verdict.message)
+            wanted = tuple({member.shape: member.pod for member in asked.members}.values())
+            since = solution.problem.version if solution is not None else self._state.version
+            self._queue.wait_for_room(gang, wanted, since=since)
+
+    def _decide_later(self, gang: Gang, verdict: search.Unsure, solution: Solution | None) -> None:
+        """The books moved on under the solver, or its time ran out."""
+        moved = solution is not None and self._state.version > solution.problem.version
+        if moved and gang.pondered < PATIENCE:
+            gang.pondered += 1
+            self.touch(gang)
+        else:
+            gang.pondered = 0
+            self.retry_later(gang, verdict.message, reason="Undecided")
+
+    def _ponder(self, gang: Gang, problem: Problem) -> None:
+        """Let the exact search decide. Nothing is held meanwhile, and nobody waits for it but this gang."""
+        gang.pondering = True
+        self._ledger.spawn(self._decide(gang, problem), f"ponder {gang}")
+
+    async def _decide(self, gang: Gang, problem: Problem) -> None:
+        solution = None
+        try:
+            solution = await self._solver.solve(problem)
+        finally:
+            gang.pondering = False
+            if solution is not None and not gang.busy and gang.pods:
+                self._try(gang, solution)
+            else:
+                self.touch(gang)
 
     def _as_searched(self, gang: Gang, pods: list[Pod], needed: int, present: int) -> search.Gang:
         return search.Gang(
@@ -199,7 +253,7 @@ class Loop:
     def _start(
         self, gang: Gang, placements: list[tuple[Pod, Holding]], replaces: dict[str, str], *, least: int
     ) -> None:
-        gang.busy, gang.refusal = True, ""
+        gang.busy, gang.refusal, gang.pondered = True, "", 0
         self._in_flight.add(gang)
         self._note_how_busy()
         asyncio.get_running_loop().call_later(SLOT_SECONDS, self._give_slot_back, gang)
@@ -318,7 +372,3 @@ class Loop:
                     ),
                     f"adopt {gang}",
                 )
-
-
-def _one_of_each_shape(pods: list[Pod]) -> tuple[PodClass, ...]:
-    return tuple({pod.shape: guest(pod) for pod in pods}.values())

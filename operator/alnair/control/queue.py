@@ -40,10 +40,11 @@ class Queue:
         """Something about the gang changed: it is worth a try."""
         self._touched[gang.key] = gang
 
-    def wait_for_room(self, gang: Gang, wanted: tuple[PodClass, ...]) -> None:
-        """It does not fit now. `wanted`: one pod of each shape that is to be placed."""
-        gang.refused_at, gang.wanted = self._state.version, wanted
+    def wait_for_room(self, gang: Gang, wanted: tuple[PodClass, ...], *, since: int) -> None:
+        """It does not fit the books of version `since`. `wanted`: one pod of each shape that is to be placed."""
+        gang.refused_at, gang.wanted = since, wanted
         self._waiting[gang.key] = gang
+        self._looked_at = min(self._looked_at, since)
 
     def forget(self, gang: Gang) -> None:
         """It waits for nothing any more, or not for room."""
@@ -58,7 +59,7 @@ class Queue:
         while self._ranked:
             _, _, gang = heapq.heappop(self._ranked)
             self._queued.discard(gang.key)
-            if not gang.busy and gang.pods and self._clock.now() >= gang.retry_after:
+            if not (gang.busy or gang.pondering) and gang.pods and self._clock.now() >= gang.retry_after:
                 return gang
         return None
 

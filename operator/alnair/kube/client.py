@@ -8,6 +8,7 @@ Two things can go wrong with a call, and they must never be mixed up:
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 CALL_SECONDS = 10.0
 # As many requests as the apiserver answers at once on a small machine; more only queue there.
 POOL = 64
+TOKEN_SECONDS = 5.0  # how long a token is used before it is looked up anew; a 401 is looked into at once
 
 
 class Refused(Exception):
@@ -64,6 +66,8 @@ class Client:
         self._gate = asyncio.Semaphore(pool)
         self._observe = observer or (lambda verb, resource, status: None)
         self._session: aiohttp.ClientSession | None = None
+        self._authorization: str | None = None
+        self._authorized_until = 0.0
 
     async def __aenter__(self) -> Client:
         self._session = aiohttp.ClientSession(
@@ -130,6 +134,7 @@ class Client:
             if status < 300:
                 return text
             if status == 401 and attempt == 1:
+                self._authorized_until = 0.0
                 continue  # the token may have rotated between reading it and using it; the next try reads it anew
             raise _failure(f"{method} {path}", status, text, retry_after)
         raise AssertionError("unreachable: the second attempt returns or raises")
@@ -166,8 +171,12 @@ class Client:
 
     def _headers(self, content_type: str | None) -> dict[str, str]:
         headers = {"Content-Type": content_type} if content_type else {}
-        if authorization := self._connection.authorization():
-            headers["Authorization"] = authorization
+        now = time.monotonic()
+        if now >= self._authorized_until:
+            self._authorization = self._connection.authorization()
+            self._authorized_until = now + TOKEN_SECONDS
+        if self._authorization:
+            headers["Authorization"] = self._authorization
         return headers
 
 

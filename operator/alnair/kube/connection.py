@@ -32,7 +32,8 @@ class Connection:
         return str(self.configuration.host).rstrip("/")
 
     def authorization(self) -> str | None:
-        """The Authorization header's value, or None where a client certificate speaks for us."""
+        """The Authorization header's value, or None where a client certificate speaks for us. Looked up each time,
+        which is no light work: callers in a hurry keep it for a while."""
         value = self.configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
         return str(value) if value else None
 
