@@ -16,6 +16,7 @@ import aiohttp
 import orjson
 
 from alnair.kube.connection import Connection
+from alnair.kube.http import Pool
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -65,19 +66,20 @@ class Client:
         # Waiting for a turn is not waiting for an answer: the gate is before the clock of a call starts.
         self._gate = asyncio.Semaphore(pool)
         self._observe = observer or (lambda verb, resource, status: None)
-        self._session: aiohttp.ClientSession | None = None
+        self._pool: Pool | None = None
+        self._session: aiohttp.ClientSession | None = None  # for watches
         self._authorization: str | None = None
         self._authorized_until = 0.0
 
     async def __aenter__(self) -> Client:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._connection.tls(), limit=0, keepalive_timeout=60),
-            headers={"Accept": JSON, "User-Agent": "alnair"},
-            auto_decompress=True,
-        )
+        tls = self._connection.tls()
+        self._pool = Pool(self._connection.server, tls)
+        self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls, limit=0))
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.close()
         if self._session is not None:
             await self._session.close()
 
@@ -114,29 +116,24 @@ class Client:
         payload = orjson.dumps(body) if body is not None else None
         for attempt in (1, 2):
             try:
-                async with (
-                    self._gate,
-                    self._http().request(
+                async with self._gate, asyncio.timeout(seconds):
+                    answer = await self._calls().request(
                         method,
-                        self._connection.server + path,
-                        data=payload,
+                        path,
                         params=params,
                         headers=self._headers(content_type if payload is not None else None),
-                        timeout=aiohttp.ClientTimeout(total=seconds),
-                    ) as response,
-                ):
-                    text = await response.read()
-                    status, retry_after = response.status, response.headers.get("Retry-After")
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                        body=payload,
+                    )
+            except (TimeoutError, OSError) as error:
                 self._observe(method, resource_of(path), 0)
                 raise Unanswered(call=f"{method} {path}", why=repr(error)) from error
-            self._observe(method, resource_of(path), status)
-            if status < 300:
-                return text
-            if status == 401 and attempt == 1:
+            self._observe(method, resource_of(path), answer.status)
+            if answer.status < 300:
+                return answer.body
+            if answer.status == 401 and attempt == 1:
                 self._authorized_until = 0.0
                 continue  # the token may have rotated between reading it and using it; the next try reads it anew
-            raise _failure(f"{method} {path}", status, text, retry_after)
+            raise _failure(f"{method} {path}", answer.status, answer.body, answer.retry_after)
         raise AssertionError("unreachable: the second attempt returns or raises")
 
     async def watch(
@@ -169,8 +166,15 @@ class Client:
             raise RuntimeError("the client is used outside of its 'async with'")
         return self._session
 
+    def _calls(self) -> Pool:
+        if self._pool is None:
+            raise RuntimeError("the client is used outside of its 'async with'")
+        return self._pool
+
     def _headers(self, content_type: str | None) -> dict[str, str]:
-        headers = {"Content-Type": content_type} if content_type else {}
+        headers = {"Accept": JSON, "User-Agent": "alnair"}
+        if content_type:
+            headers["Content-Type"] = content_type
         now = time.monotonic()
         if now >= self._authorized_until:
             self._authorization = self._connection.authorization()
