@@ -26,7 +26,9 @@ class Paper:
         self.server = server
         self.clock = HandClock()
         self.metrics = Metrics()
-        self.events = Events(client, clock=self.clock, metrics=self.metrics, identity="alnair-0", lull=Lull(self.clock))
+        self.events = Events(
+            client, clock=self.clock, metrics=self.metrics, identity="alnair-0", lull=Lull(self.clock)
+        )
 
     def say(
         self, note: str, *, about: Regarding = POD, reason: str = "Scheduled", warning: bool = False

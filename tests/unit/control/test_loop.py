@@ -394,3 +394,97 @@ async def test_a_pod_that_is_bound_is_said_to_be_there() -> None:
         await world.settled()
         assert world.news("a") == ["Scheduled"]
         assert names.NODE in world.server.objects[f"{PODS}/a"]["metadata"]["annotations"]
+
+
+# -- a lone pod whose cards the device plugin picks --------------------------------------------------------------
+
+COUNTED = pod("counted").by("alnair").asking(cpu="100m", gpu=1)
+PLUGIN = node("n1").with_cards(2).owned_by("device-plugin")
+
+
+async def test_a_lone_pod_of_counted_cards_is_bound_first_and_recorded_after() -> None:
+    async with World(nodes=[PLUGIN]) as world:
+        world.pod("a", group="", like=COUNTED)
+        await world.start()
+        await world.settled()
+        assert world.where() == {"a": "n1"}
+        assert list(world.listed().values()) == [["a"]]
+        writes = [call for call in world.written() if "binding" in call or "gpuallocations" in call]
+        assert "binding" in writes[0]
+        record = next(iter(world.leader.ledger.records.values()))
+        assert (record.phase, record.satisfied) == (BOUND, True)
+        world.deletes("a")
+        await world.settled()
+        assert world.listed() == {}
+        assert world.leader.state.holdings == {}
+
+
+async def test_a_lone_pod_of_counted_cards_that_nobody_recorded_is_adopted() -> None:
+    """The process ended between the Binding and the record."""
+    async with World(nodes=[PLUGIN]) as world:
+        world.pod("a", group="", like=COUNTED)
+        leader = await world.start()
+        leader.puts_errands_off()
+        await world.until(lambda: world.where() == {"a": "n1"})
+        assert world.listed() == {}
+        await world.restart()
+        await world.settled()
+        assert list(world.listed().values()) == [["a"]]
+
+
+async def test_counted_cards_are_not_given_twice_while_their_record_is_due() -> None:
+    async with World(nodes=[PLUGIN]) as world:
+        leader = await world.start()
+        leader.puts_errands_off()
+        world.pods("a", "b", "c", group="", like=COUNTED)
+        await world.until(lambda: len(world.where()) == 2)
+        waiting = ({"a", "b", "c"} - set(world.where())).pop()
+        await world.until(lambda: any(gang.refusal for gang in leader.roster.gangs.values()))
+        assert waiting not in world.where()
+        leader.runs_errands()
+        await world.settled()
+        assert len(world.listed()) == 2
+
+
+# -- settling ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_record_is_settled_when_there_is_a_lull() -> None:
+    async with World(min_member=2) as world:
+        leader = await world.start()
+        leader.puts_errands_off()
+        world.pods("a", "b")
+        await world.until(lambda: len(world.where()) == 2)
+        await world.until(lambda: leader.record().satisfied)
+        assert world.said()["phase"] == COMMITTED
+        leader.runs_errands()
+        await world.settled()
+        assert (world.said()["phase"], world.said()["complete"]) == (BOUND, True)
+
+
+async def test_who_joins_before_the_record_is_settled_settles_it() -> None:
+    async with World(min_member=2) as world:
+        leader = await world.start()
+        leader.puts_errands_off()
+        world.pods("a", "b")
+        await world.until(lambda: len(world.where()) == 2)
+        world.pod("c")
+        await world.until(lambda: len(world.where()) == 3)
+        await world.until(lambda: leader.record().phase == BOUND)
+        assert world.said()["phase"] == COMMITTED
+        assert world.said()["complete"], "a gang that is whole says so in its next write"
+        leader.runs_errands()
+        await world.settled()
+        assert world.said()["phase"] == BOUND
+
+
+async def test_a_gang_that_was_not_settled_is_whole_after_a_restart() -> None:
+    async with World(min_member=2) as world:
+        leader = await world.start()
+        leader.puts_errands_off()
+        world.pods("a", "b")
+        await world.until(lambda: len(world.where()) == 2)
+        await world.restart()
+        await world.settled()
+        assert (world.said()["phase"], world.said()["complete"]) == (BOUND, True)
+        assert world.evicted() == []

@@ -35,6 +35,7 @@ from alnair.control.reports import Reports
 from alnair.handlers import podgroup
 from alnair.handlers.feeds import NodeFeed, PodFeed
 from alnair.handlers.resync import Resync
+from alnair.handlers.storage import KINDS, StorageFeed
 from alnair.handlers.topology import Topologies
 from alnair.kube import Client
 from alnair.ledger import ledger, recovery, repair, writer
@@ -116,6 +117,10 @@ class Leader:
             reports=self.reports,
         )
         self._nodes = NodeFeed(state=self.state, ledger=self.ledger, reports=self.reports)
+        self._storage = {
+            kind.path.rsplit("/", 1)[1]: StorageFeed(kind, state=self.state, ledger=self.ledger)
+            for kind in KINDS
+        }
         self.server.listeners.append(self._hear)
 
     def _touched(self, gang: Gang) -> None:
@@ -133,6 +138,8 @@ class Leader:
         await self._resync.until_done()
         self._nodes.replace([decoded(each, wire.Node) for each in self._listed("/nodes/")])
         self._pods.replace([decoded(each, wire.Pod) for each in self._listed("/pods/")])
+        for plural, feed in self._storage.items():
+            feed.replace([decoded(each, feed.kind.wire) for each in self._listed(f"/{plural}/")])
 
     async def carry_on(self) -> None:
         """Recovery, then planning."""
@@ -161,6 +168,16 @@ class Leader:
         await self.ledger.close()
         if self.ledger.failure.done():
             self.ledger.failure.exception()  # fetched, so that nobody is warned of it
+
+    def puts_errands_off(self) -> None:
+        """As if there were urgent work all the time."""
+        lull = self.ledger.lull
+        lull.busy(True)
+        self._say_busy, lull.busy = lull.busy, lambda _: None  # type: ignore[method-assign]
+
+    def runs_errands(self) -> None:
+        self.ledger.lull.busy = self._say_busy  # type: ignore[method-assign]
+        self.ledger.lull.busy(False)
 
     def hears_again(self) -> None:
         """All that it missed, in order."""
@@ -220,6 +237,8 @@ class Leader:
             repair.observe(self.ledger, kind, manifest)
         elif plural == names.PLURAL_NRT:
             self._zones.apply(kind, manifest)
+        elif (feed := self._storage.get(plural)) is not None:
+            (feed.drop if kind == "DELETED" else feed.put)(decoded(manifest, feed.kind.wire))
 
 
 class World:

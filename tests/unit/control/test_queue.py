@@ -1,0 +1,192 @@
+"""Who is tried next, and who is left in peace because nothing that it lacks has come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from alnair.control import loop as control_loop
+from alnair.scheduling import exact, search
+from harness.builders import node, pod
+from unit.control.world import WORKER, World
+
+PLACE = search.place
+FULL = node("n1").holding(cpu="100m")
+SMALL = pod("small").by("alnair").asking(cpu="100m")
+BIG = pod("big").by("alnair").asking(cpu="4")
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each pod was searched a place for; the search itself is the real one."""
+    counted: Counter[str] = Counter()
+
+    def noting(gang: search.Gang, *args: object, **kwargs: object) -> object:
+        counted.update(member.name for member in gang.members)
+        return PLACE(gang, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(control_loop.search, "place", noting)
+    return counted
+
+
+async def test_room_that_is_too_small_wakes_nobody_who_is_large(planned: Counter[str]) -> None:
+    async with World(nodes=[FULL]) as world:
+        world.pod("tenant", group="", like=SMALL)
+        await world.start()
+        await world.settled()
+        world.pod("large", group="", like=BIG)
+        world.pod("fitting", group="", like=SMALL)
+        await world.settled()
+        before = Counter(planned)
+        world.deletes("tenant")
+        await world.settled()
+        assert world.where() == {"fitting": "n1"}
+        assert planned["large"] == before["large"], "100m are no hope for who needs 4"
+        assert planned["fitting"] == before["fitting"] + 1
+
+
+async def test_a_node_that_would_do_wakes_who_waits_for_it(planned: Counter[str]) -> None:
+    async with World(nodes=[FULL]) as world:
+        world.pod("large", group="", like=BIG)
+        await world.start()
+        await world.settled()
+        world.node(node("n2").holding(cpu="1"))
+        await world.settled()
+        tried = planned["large"]
+        assert world.where() == {}
+        world.node(node("n3").holding(cpu="8"))
+        await world.settled()
+        assert world.where() == {"large": "n3"}
+        assert (tried, planned["large"]) == (1, 2)
+
+
+async def test_who_minds_other_pods_is_woken_by_any_room() -> None:
+    """Its rule may change its mind about a node that nothing happened to."""
+    shy = (
+        pod("shy").by("alnair").asking(cpu="100m").labelled(app="shy").apart_from({"app": "loud"}, key="zone")
+    )
+    async with World(nodes=[node("n1").labelled(zone="z"), node("n2").labelled(zone="z")]) as world:
+        world.pod("loud", group="", like=pod("loud").labelled(app="loud"), on="n1")
+        world.pod("shy", group="", like=shy)
+        await world.start()
+        await world.settled()
+        assert "shy" not in world.where()
+        world.deletes("loud")
+        await world.settled()
+        assert "shy" in world.where()
+
+
+async def test_a_pod_that_only_got_a_new_version_is_not_planned_again(planned: Counter[str]) -> None:
+    async with World(nodes=[FULL]) as world:
+        world.pod("large", group="", like=BIG)
+        await world.start()
+        await world.settled()
+        world.pod("large", group="", like=BIG, annotations={"seen": "yes"})
+        await world.settled()
+        assert planned["large"] == 1
+
+
+async def test_the_older_of_two_equals_goes_first() -> None:
+    async with World(nodes=[FULL]) as world:
+        world.pod("a-late", group="", like=SMALL, creationTimestamp="2026-01-02T00:00:00Z")
+        world.pod("z-early", group="", like=SMALL, creationTimestamp="2026-01-01T00:00:00Z")
+        await world.start()
+        await world.settled()
+        assert world.where() == {"z-early": "n1"}
+
+
+# -- when greedy placement is not sure ---------------------------------------------------------------------------
+
+# Greedy placement puts the one that fits both nodes onto the roomy one, and the other finds no place.
+TWO_NODES = [node("roomy").holding(cpu="8", memory="4Gi"), node("tight").holding(cpu="2", memory="8Gi")]
+
+
+def a_puzzle(world: World) -> None:
+    """Four pods of two kinds that fit in exactly one way, which best-fit does not find."""
+    world.group("g", min_member=4)
+    one = WORKER.asking(cpu="2", memory="1Gi")
+    two = WORKER.asking(cpu="1", memory="3Gi")
+    world.pods("a", "b", "c", like=one)
+    world.pods("d", like=two)
+
+
+@pytest.fixture
+def pondered(monkeypatch: pytest.MonkeyPatch) -> list[exact.Problem]:
+    """The problems that the exact search was asked; greedy placement is made to be unsure of everything."""
+    asked: list[exact.Problem] = []
+    formulate = exact.formulate
+
+    def noting(*args: object, **kwargs: object) -> exact.Problem:
+        problem = formulate(*args, **kwargs)  # type: ignore[arg-type]
+        asked.append(problem)
+        return problem
+
+    monkeypatch.setattr(control_loop.exact, "formulate", noting)
+    monkeypatch.setattr(control_loop.search, "place", lambda *_, **__: search.Unsure("not sure"))
+    return asked
+
+
+async def test_what_greedy_placement_cannot_decide_the_exact_search_does(
+    pondered: list[exact.Problem],
+) -> None:
+    async with World(min_member=4, nodes=TWO_NODES) as world:
+        a_puzzle(world)
+        await world.start()
+        await world.until(lambda: len(world.where()) == 4)
+        await world.settled()
+        assert len(pondered) == 1
+
+
+async def test_an_exact_no_is_a_refusal_that_waits_for_room(pondered: list[exact.Problem]) -> None:
+    async with World(min_member=2, nodes=[FULL]) as world:
+        world.pods("a", "b")
+        await world.start()
+        await world.until(lambda: bool(world.leader.gang().refusal))
+        assert world.leader.gang().refusal.startswith("1 of 2 members fit.")
+        world.node(node("n2"))
+        await world.until(lambda: len(world.where()) == 2)
+
+
+async def test_an_answer_to_another_question_is_not_used(pondered: list[exact.Problem]) -> None:
+    """A member comes while the solver is at work: the plan it returns lacks that one."""
+    async with World(min_member=2) as world:
+        world.pods("a", "b")
+        leader = await world.process()
+        await leader.take_over()
+        await leader.look_around()
+        solve = leader.loop._solver.solve
+
+        async def late(problem: exact.Problem) -> exact.Solution:
+            solution = await solve(problem)
+            if len(pondered) == 1:
+                world.pod("c")
+                await world.until(lambda: len(leader.gang().pods) == 3)
+            return solution
+
+        leader.loop._solver.solve = late  # type: ignore[method-assign]
+        await leader.carry_on()
+        await world.until(lambda: len(world.where()) == 3)
+        assert [len(problem.gang.members) for problem in pondered] == [2, 3]
+
+
+async def test_nobody_waits_for_who_ponders(
+    pondered: list[exact.Problem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsure_of_groups(gang: search.Gang, *args: object, **kwargs: object) -> object:
+        return search.Unsure("not sure") if len(gang.members) > 1 else PLACE(gang, *args, **kwargs)  # type: ignore[arg-type]
+
+    async with World(min_member=2) as world:
+        world.pods("a", "b")
+        leader = await world.process()
+        await leader.take_over()
+        await leader.look_around()
+        never: asyncio.Future[exact.Solution] = asyncio.get_running_loop().create_future()
+        leader.loop._solver.solve = lambda problem: never  # type: ignore[method-assign, assignment]
+        monkeypatch.setattr(control_loop.search, "place", unsure_of_groups)
+        await leader.carry_on()
+        world.pod("alone", group="")
+        await world.until(lambda: "alone" in world.where())
+        assert leader.gang().pondering
+        assert set(world.where()) == {"alone"}
