@@ -19,11 +19,13 @@ CONTESTANTS ?=
 ROUNDS     ?=
 SEED       ?= 1
 PROFILE    ?=
+PAIRS      ?= 20000
+FOLDER     ?=
 
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
               --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
-.PHONY: help venv demo test unit lint lock crds control-plane bench clean
+.PHONY: help venv demo test unit interleaved lint lock crds control-plane bench conformance clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -50,6 +52,9 @@ test: venv control-plane lint ## Everything that must hold: lint, unit, chart, c
 unit: venv ## The tests that need no cluster, in seconds
 	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
 
+interleaved: venv control-plane ## Two gangs that fit alone but not together, created in turns (ROUNDS=50); last line is JSON
+	ALNAIR_ROUNDS=$(or $(ROUNDS),50) $(BIN)/python -m pytest -n 0 -q --timeout 1200 tests/cluster/test_interleaved.py | tee /dev/stderr | grep '^{' | tail -1
+
 lint: venv ## ruff, types, layering
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -70,6 +75,9 @@ control-plane: venv ## Obtain the control plane: compiled once (about ten minute
 bench: venv control-plane ## Throughput side by side with kube-scheduler, 30 min (SHAPES=a,b CONTESTANTS=a,b ROUNDS=n SEED=n PROFILE=1)
 	@$(BIN)/python -m bench --shapes='$(SHAPES)' --contestants='$(CONTESTANTS)' $(if $(ROUNDS),--rounds=$(ROUNDS)) \
 	  --seed=$(SEED) $(if $(PROFILE),--profile) --plot=docs/bench/throughput.svg
+
+conformance: venv control-plane ## Our filters against the real kube-scheduler, 10 min (SEED=n PAIRS=n FOLDER=where disagreements go)
+	@PYTHONPATH=tests $(BIN)/python -m conformance --seed=$(SEED) --pairs=$(PAIRS) $(if $(FOLDER),--folder='$(FOLDER)')
 
 clean: ## Remove what make wrote in the work tree (the compiled control plane in the cache folder stays)
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

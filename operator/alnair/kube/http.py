@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 from urllib.parse import urlencode, urlsplit
 
 MOST_HEAD = 64 * 1024
@@ -102,7 +103,7 @@ class _Channel(asyncio.Protocol):
     """One connection: a request, its answer, the next request."""
 
     def __init__(self) -> None:
-        self._transport: asyncio.WriteTransport | None = None
+        self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[Answer] | None = None
         self._received = bytearray()
         self._head: _Head | None = None
@@ -123,8 +124,7 @@ class _Channel(asyncio.Protocol):
     # -- called by the loop --------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport)
-        self._transport, self.reusable = transport, True
+        self._transport, self.reusable = cast("asyncio.Transport", transport), True  # uvloop's is none by class
 
     def data_received(self, data: bytes) -> None:
         self._received += data
