@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+import aiohttp
 from rich.console import Console
 
 from alnair.sandbox.processes import ChildFailed
@@ -24,15 +25,15 @@ from bench.order import START, Run, in_order
 from bench.profiling import Profiler
 from bench.results import Results
 from bench.shapes import EVERYBODY, WHOLE, BadShape, plans
-from bench.watcher import Stalled
+from bench.watcher import WatchCut
 
 PROJECT = Path(__file__).parents[1]
-FAILURES = (ChildFailed, Refused, Stalled, throughput.WrongResult)
+FAILURES = (ChildFailed, Refused, WatchCut, throughput.WrongResult, aiohttp.ClientError, TimeoutError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
-    console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 150)
+    console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 180)
     try:
         work = plans(chosen.shapes or WHOLE, rounds=chosen.rounds, only=chosen.contestants)
     except BadShape as bad:
@@ -63,15 +64,16 @@ async def _run_all(
         for number, run in enumerate(runs):
             left = span(sum(each.seconds() for each in runs[number:]))
             report.say(f"[{number + 1}/{len(runs)}] {run} (about {left} to go)")
+            began = time.monotonic()
             if run.shape.nodes > cluster.nodes:
                 await cluster.grow(api, run.shape.nodes)
             try:
                 await _run(api, cluster, run, results, report, profile=profile)
-            except* FAILURES as problems:
-                for problem in problems.exceptions:
-                    results.failures.append(f"{run}: {problem}")
-                    report.say(f"      FAILED: {problem}")
+            except FAILURES as problem:
+                results.failures.append(f"{run}: {str(problem).splitlines()[0]}")
+                report.say(f"      FAILED: {problem}")
             await cluster.clean(api)
+            report.say(f"      {span(time.monotonic() - began)} with creating and deleting everything")
 
 
 async def _run(
@@ -90,9 +92,15 @@ async def _run(
     outcome = await throughput.run(api, cluster, run.shape, run.contestant, run=run.label, profiler=profiler)
     results.add(run, outcome)
     parts = ", ".join(f"{part} {ms:.2f}" for part, ms in outcome.cpu_ms_per_pod.items())
+    settled = outcome.settled_pods_per_second
     report.say(
-        f"      {outcome.pods_per_second:.0f} pods/s ({outcome.first_to_last_pods_per_second:.0f} from first to last"
-        f" bind), {outcome.peak_mib:.0f} MiB, CPU ms a pod: {parts}"
+        f"      {outcome.pods_per_second:.0f} pods/s"
+        + (
+            f", {settled:.0f} with what it writes after the last bind"
+            if settled is not None
+            else ", never at rest"
+        )
+        + f", {outcome.peak_mib:.0f} MiB, CPU ms a pod: {parts}"
     )
     if profiler is not None:
         report.say(profiler.summary())

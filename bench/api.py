@@ -83,9 +83,12 @@ class Api:
             for path, body in todo:
                 await self.call(verb, path, body, content=content)
 
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(AT_ONCE):
-                tasks.create_task(work())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(AT_ONCE):
+                    tasks.create_task(work())
+        except ExceptionGroup as several:
+            raise several.exceptions[0] from None
 
     async def create_all(self, path: str, manifests: Iterable[object]) -> None:
         await self.each("POST", ((path, manifest) for manifest in manifests))

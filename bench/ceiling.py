@@ -22,8 +22,8 @@ import yaml
 AT_ONCE = 64
 
 
-async def bind_all(kubeconfig: Path, *, scheduler: str) -> None:
-    loaded = yaml.safe_load(kubeconfig.read_text("utf-8"))
+async def bind_all(loaded: Any, *, scheduler: str) -> None:
+    """`loaded` is a kubeconfig."""
     cluster, user = loaded["clusters"][0]["cluster"], loaded["users"][0]["user"]
     tls = ssl.create_default_context(cadata=_decoded(cluster["certificate-authority-data"]))
     session = aiohttp.ClientSession(
@@ -90,7 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--scheduler", required=True, help="whose pods are bound")
     chosen = parser.parse_args(arguments)
-    asyncio.run(bind_all(chosen.kubeconfig, scheduler=chosen.scheduler))
+    loaded = yaml.safe_load(chosen.kubeconfig.read_text("utf-8"))
+    asyncio.run(bind_all(loaded, scheduler=chosen.scheduler))
 
 
 if __name__ == "__main__":

@@ -51,10 +51,14 @@ class Cluster:
     def access(self) -> Access:
         return self.control_plane.access
 
-    def usage(self) -> dict[str, Usage]:
-        """Of the apiserver and of etcd, so far."""
+    def usage(self, scheduler: int) -> dict[str, Usage]:
+        """Of everybody who takes part, so far; `scheduler` is the contestant's process."""
         children = self.control_plane.children
-        return {"apiserver": of_group(children["kube-apiserver"].pid), "etcd": of_group(children["etcd"].pid)}
+        return {
+            "scheduler": of_group(scheduler),
+            "apiserver": of_group(children["kube-apiserver"].pid),
+            "etcd": of_group(children["etcd"].pid),
+        }
 
     async def grow(self, api: Api, nodes: int) -> None:
         """Adds nodes until there are that many."""

@@ -42,7 +42,7 @@ async def run(
     async with BindWatcher(api) as watcher:
         with started(who):
             await until_ready(who, watcher)
-            await calm(who)
+            await calm(who, seconds=10)
             for gang in range(shape.gangs + WARM_UP):
                 took = await _one(api, watcher, who, shape, gang)
                 if gang >= WARM_UP:

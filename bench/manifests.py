@@ -127,9 +127,7 @@ def _requests(shape: Shape, gang: int, member: int) -> dict[str, str]:
         return {"cpu": "100m", "memory": "256Mi"}  # the launcher
     if shape.kind == "mixed" and member <= 2:
         return {"cpu": "1", "memory": "4Gi"}  # a parameter server
-    if shape.impossible(gang) and (gang % 2 or member == shape.size - 1):
-        # Of the impossible gangs one half asks too much in every pod, the other in the last one only: a scheduler
-        # that looks at pods and not at gangs would bind the rest of these.
+    if shape.impossible(gang) and (shape.kind == "infeasible" or member == shape.size - 1):
         return _worker(cards=IMPOSSIBLE_CARDS)
     return _worker(cards=1)
 

@@ -54,9 +54,11 @@ class Profiler:
             whole.update(dict.fromkeys(map(_function, frames), int(count)))
         total = max(1, own.total())
         return "\n".join(
-            [f"{total} samples, all stacks in {self.file}"]
-            + _table("by itself", own, total=total, lines=lines)
-            + _table("with all it calls", whole, total=total, lines=lines)
+            [
+                f"{total} samples, all stacks in {self.file}",
+                *_table("by itself", own, total=total, lines=lines),
+                *_table("with all it calls", whole, total=total, lines=lines),
+            ]
         )
 
 

@@ -39,8 +39,23 @@ class Results:
                 return median(each.pods_per_second for each in by_name[contestant])
         return None
 
+    def others_share(self) -> float:
+        """The most that others took of the CPU in any run."""
+        rounds = [
+            each for by_name in self.outcomes.values() for several in by_name.values() for each in several
+        ]
+        return max((each.others_share for each in rounds), default=0.0)
+
     def as_json(self) -> dict[str, Any]:
-        said: dict[str, Any] = {"seed": self.seed, "ratios": {}, "rates": {}, "spread": {}, "rounds": {}}
+        said: dict[str, Any] = {
+            "seed": self.seed,
+            "ratios": {},
+            "rates": {},
+            "settled_ratios": {},
+            "settled_rates": {},
+            "spread": {},
+            "rounds": {},
+        }
         for shape, by_name in self.outcomes.items():
             if shape.kind == "rss":
                 said["rss_mib"] = round(max(each.peak_mib for each in by_name["alnair"]), 1)
@@ -54,20 +69,27 @@ class Results:
                 for shape, each in self.latencies.items()
             }
         self._add_summary(said)
+        said["others_cpu"] = round(self.others_share(), 3)
         said["failures"] = self.failures
         return said
 
     def _add_shape(self, said: dict[str, Any], shape: Shape, by_name: dict[str, list[Outcome]]) -> None:
         name = shape.name
         rates = {who: [each.pods_per_second for each in rounds] for who, rounds in by_name.items()}
-        said["rates"][name] = {who: round(median(each), 1) for who, each in rates.items()}
+        settled = {
+            who: [each.settled_pods_per_second for each in rounds if each.settled_pods_per_second is not None]
+            for who, rounds in by_name.items()
+        }
+        rival = "kube" if shape.kind == "single" else "kube-gang"
+        for prefix, measured in (("", rates), ("settled_", settled)):
+            middle = {who: median(each) for who, each in measured.items() if len(each) == len(rates[who])}
+            said[f"{prefix}rates"][name] = {who: round(each, 1) for who, each in middle.items()}
+            if rival in middle and "alnair" in middle:
+                said[f"{prefix}ratios"][name] = round(middle["alnair"] / middle[rival], 2)
         said["spread"][name] = {
             who: round((max(each) - min(each)) / median(each), 3) for who, each in rates.items()
         }
         said["rounds"][name] = max(len(each) for each in rates.values())
-        rival = "kube" if shape.kind == "single" else "kube-gang"
-        if rival in rates and "alnair" in rates:
-            said["ratios"][name] = round(median(rates["alnair"]) / median(rates[rival]), 2)
 
     def _add_summary(self, said: dict[str, Any]) -> None:
         own, ceiling, large = (

@@ -3,7 +3,10 @@
     gang-625x8-1000n         625 gangs of 8 one-GPU pods, 1,000 nodes
     single-5000x1-1000n      5,000 pods of no gang
     gang-mixed-500x10-1000n  each gang a launcher, two parameter servers, the rest workers; 500x10 if not said
-    gang-infeasible-625x8-1000n  every fifth gang fits nowhere; the rate is that of the others; 625x8 if not said
+    gang-infeasible-625x8-1000n  every fifth gang asks for more GPUs a pod than any node has, the rate is that of
+                             the others; 625x8 if not said
+    gang-torn-625x8-1000n    every fifth gang has one such pod, so a scheduler of pods would bind the rest of it; for
+                             tests that gangs are scheduled as gangs, not for rates: kube-gang never rests on these
     latency-100x8-5000n      one gang at a time on an idle cluster; 100x8 if not said
     rss-20000p-5000n         625x8 where other pods are bound already, so that there are 20,000 in the end
 
@@ -16,23 +19,24 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["gang", "single", "mixed", "infeasible", "latency", "rss"]
+Kind = Literal["gang", "single", "mixed", "infeasible", "torn", "latency", "rss"]
 
 CARDS = 8
 """GPUs of a node."""
 
 INFEASIBLE_EVERY = 5
-"""Every fifth gang of an infeasible shape fits nowhere."""
+"""Every fifth gang of an infeasible or torn shape fits nowhere."""
 
 _USUAL: dict[Kind, tuple[int, int]] = {
     "mixed": (500, 10),
     "infeasible": (625, 8),
+    "torn": (625, 8),
     "latency": (100, 8),
     "rss": (625, 8),
 }
 
 _NAME = re.compile(
-    r"(?P<kind>gang-mixed|gang-infeasible|gang|single|latency|rss)"
+    r"(?P<kind>gang-mixed|gang-infeasible|gang-torn|gang|single|latency|rss)"
     r"(?:-(?P<gangs>\d+)x(?P<size>\d+))?(?:-(?P<total>\d+)p)?-(?P<nodes>\d+)n"
 )
 
@@ -63,7 +67,7 @@ class Shape:
         return sum(self.size for gang in range(self.gangs) if not self.impossible(gang))
 
     def impossible(self, gang: int) -> bool:
-        return self.kind == "infeasible" and gang % INFEASIBLE_EVERY == INFEASIBLE_EVERY - 1
+        return self.kind in ("infeasible", "torn") and gang % INFEASIBLE_EVERY == INFEASIBLE_EVERY - 1
 
 
 def shape(name: str) -> Shape:

@@ -10,6 +10,9 @@ from rich.table import Table
 from bench.results import Results
 from bench.throughput import Outcome
 
+DISTURBED = 0.1
+"""Share of the CPU above which others spoil the figures; the kernel's own work is a few per cent."""
+
 PARTS = ("scheduler", "apiserver", "etcd")
 
 
@@ -18,6 +21,11 @@ def show(results: Results, console: Console) -> None:
         console.print(_throughput(results))
     if results.latencies:
         console.print(_latency(results))
+    if results.others_share() > DISTURBED:
+        console.print(
+            f"Other programs took up to {results.others_share():.0%} of the CPU: these figures are only indicative.",
+            markup=False,
+        )
     for failure in results.failures:
         console.print(f"FAILED: {failure}", markup=False)
 
@@ -26,11 +34,12 @@ def _throughput(results: Results) -> Table:
     table = Table(title="Working off a backlog (medians of the rounds)", title_justify="left")
     table.add_column("shape")
     table.add_column("contestant")
-    for title in ("pods/s", "lowest-highest", "p50 s", "p99 s", "peak MiB"):
+    for title in ("pods/s", "lowest-highest", "settled", "p50 s", "p99 s", "peak MiB"):
         table.add_column(title, justify="right")
     for part in PARTS:
         table.add_column(f"CPU ms/pod\n{part}", justify="right")
     table.add_column("busy after\nlast bind s", justify="right")
+    table.add_column("others'\nCPU %", justify="right")
     for shape, by_name in results.outcomes.items():
         for who, rounds in by_name.items():
             table.add_row(shape.name, who, *_row(rounds))
@@ -40,14 +49,17 @@ def _throughput(results: Results) -> Table:
 
 def _row(rounds: list[Outcome]) -> list[str]:
     rates = [each.pods_per_second for each in rounds]
+    settled = [each.settled_pods_per_second for each in rounds if each.settled_pods_per_second is not None]
     return [
         f"{median(rates):.0f}",
         f"{min(rates):.0f}-{max(rates):.0f}",
+        f"{median(settled):.0f}" if len(settled) == len(rounds) else "never",
         f"{median(each.p50_ms for each in rounds) / 1000:.2f}",
         f"{median(each.p99_ms for each in rounds) / 1000:.2f}",
         f"{median(each.peak_mib for each in rounds):.0f}",
         *(f"{median(each.cpu_ms_per_pod[part] for each in rounds):.2f}" for part in PARTS),
         f"{median(each.tail_seconds for each in rounds):.1f}",
+        f"{100 * max(each.others_share for each in rounds):.0f}",
     ]
 
 

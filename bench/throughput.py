@@ -6,19 +6,23 @@ bind if that comes before, and stops at the last bind. Not at the first bind: wh
 anything would have its planning for free. Pods a second = pods bound in that time. p50 and p99 are from the start of
 the clock to each bind.
 
-CPU is counted until the contestant has calmed down, so that what it puts off until after the last bind (events,
-status) is in; `tail_seconds` says how long that was.
+That rate does not see what a contestant puts off until after the last bind: events, status, records. So there is a
+second one, `settled`, whose clock stops when the contestant has calmed down and everything is written; and CPU is
+counted until then. `tail_seconds` is the time in between. Some never rest, kube-scheduler with gangs that do not fit
+for one: after a quarter of a minute nobody waits any more, and `settled` is not there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Self
 
 from alnair.sandbox.processes import ChildFailed
 from bench import manifests
@@ -27,13 +31,14 @@ from bench.cluster import Cluster
 from bench.contestants import Contestant, contestant
 from bench.profiling import Profiler
 from bench.shapes import CARDS, Shape
-from bench.usage import of_group
-from bench.watcher import BindWatcher
+from bench.usage import Usage, of_group, of_machine
+from bench.watcher import BindWatcher, Stalled
 
-READY_SECONDS = 60.0
+READY_SECONDS = 120.0
 STALL_SECONDS = 60.0
 CALM_CORES = 0.10
-CALM_SECONDS = 15.0
+CALM_STEP = 0.5
+LONGEST_CALM = 15.0
 
 
 class WrongResult(Exception):
@@ -45,6 +50,9 @@ class Outcome:
     """One contestant's run of one shape. Seconds and milliseconds are of wall time unless they are of CPU."""
 
     pods_per_second: float
+    settled_pods_per_second: float | None
+    """None if it had not calmed down when nobody waited any more: then the CPU figures hold idle work, too."""
+
     first_to_last_pods_per_second: float
     p50_ms: float
     p99_ms: float
@@ -52,7 +60,33 @@ class Outcome:
     cpu_ms_per_pod: dict[str, float]
     """Of the scheduler, the apiserver and etcd."""
 
+    others_share: float
+    """Of the machine's CPU, what programs took that have no part in this: above a few per cent, measure again."""
+
     tail_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What had been used at one moment."""
+
+    at: float
+    parts: dict[str, Usage]
+    bench: float
+    machine: float
+
+    @classmethod
+    def now(cls, cluster: Cluster, who: Contestant) -> Self:
+        return cls(time.monotonic(), cluster.usage(who.child.pid), time.process_time(), of_machine())
+
+    def since(self, before: Self) -> dict[str, float]:
+        """CPU seconds of each part."""
+        return {part: used.cpu_seconds - before.parts[part].cpu_seconds for part, used in self.parts.items()}
+
+    def others_share(self, before: Self) -> float:
+        ours = sum(self.since(before).values()) + self.bench - before.bench
+        there = (self.at - before.at) * (os.cpu_count() or 1)
+        return max(0.0, (self.machine - before.machine - ours) / there)
 
 
 async def run(
@@ -61,36 +95,35 @@ async def run(
     who = contestant(name, cluster, run=run)
     await cluster.fill(api, shape)
     await create(api, shape, who)
-    await asyncio.sleep(1)  # the apiserver and etcd come to rest
+    await asyncio.sleep(min(1.0, shape.pods / 1000))  # the apiserver and etcd come to rest
     async with BindWatcher(api) as watcher:
         watcher.expect(expected(shape))
         with started(who):
             ready = await until_ready(who, watcher)
-            before = cluster.usage() | {"scheduler": of_group(who.child.pid)}
+            before = Reading.now(cluster, who)
             if profiler is not None:
                 profiler.attach(who.child.pid)
             await watcher.done(stall_seconds=STALL_SECONDS)
             last = max(watcher.at.values())
-            await calm(who)
+            calmed = await calm(who, seconds=min(LONGEST_CALM, 3 + 2 * (last - min(watcher.at.values()))))
             if profiler is not None:
                 await profiler.detach()
-            after = cluster.usage() | {"scheduler": of_group(who.child.pid)}
-            tail = time.monotonic() - last
+            after = Reading.now(cluster, who)
     verify(shape, watcher)
     first = min(watcher.at.values())
-    waits = sorted(1000 * (at - min(ready, first)) for at in watcher.at.values())
+    start = min(ready, first)
+    waits = sorted(1000 * (at - start) for at in watcher.at.values())
     count = len(waits)
     return Outcome(
-        pods_per_second=count / (last - min(ready, first)),
+        pods_per_second=count / (last - start),
+        settled_pods_per_second=count / (max(calmed, last) - start) if calmed is not None else None,
         first_to_last_pods_per_second=(count - 1) / max(last - first, 1e-9),
         p50_ms=percentile(waits, 50),
         p99_ms=percentile(waits, 99),
-        peak_mib=after["scheduler"].peak_mib,
-        cpu_ms_per_pod={
-            part: 1000 * (after[part].cpu_seconds - before[part].cpu_seconds) / count
-            for part in sorted(after)
-        },
-        tail_seconds=tail,
+        peak_mib=after.parts["scheduler"].peak_mib,
+        cpu_ms_per_pod={part: 1000 * seconds / count for part, seconds in after.since(before).items()},
+        others_share=after.others_share(before),
+        tail_seconds=max(0.0, (calmed or after.at) - last),
     )
 
 
@@ -117,9 +150,12 @@ def expected(shape: Shape) -> Iterator[str]:
 
 @contextmanager
 def started(who: Contestant) -> Iterator[None]:
+    """Runs it meanwhile. When it binds no more, its log is what one wants to see."""
     who.child.start()
     try:
         yield
+    except Stalled as stalled:
+        raise ChildFailed(f"{stalled}{who.child.tail()}") from None
     finally:
         who.child.stop()
 
@@ -132,19 +168,22 @@ async def until_ready(who: Contestant, watcher: BindWatcher) -> float:
             return math.inf
         if not who.child.running() or time.monotonic() > deadline:
             raise ChildFailed(f"{who.name} is not ready{who.child.tail()}")
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.03)
     return time.monotonic()
 
 
-async def calm(who: Contestant) -> None:
-    """Until it uses next to no CPU, or for a while if it never rests."""
-    deadline = time.monotonic() + CALM_SECONDS
-    step, used = 0.5, of_group(who.child.pid).cpu_seconds
-    while time.monotonic() < deadline:
-        await asyncio.sleep(step)
+async def calm(who: Contestant, *, seconds: float) -> float | None:
+    """When it began to use next to no CPU; None if it had not after so many seconds."""
+    deadline = time.monotonic() + seconds
+    used = of_group(who.child.pid).cpu_seconds
+    while True:
+        began = time.monotonic()
+        await asyncio.sleep(CALM_STEP)
         now = of_group(who.child.pid).cpu_seconds
-        if now - used < CALM_CORES * step:
-            return
+        if now - used < CALM_CORES * CALM_STEP:
+            return began
+        if began > deadline:
+            return None
         used = now
 
 

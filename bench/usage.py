@@ -1,4 +1,4 @@
-"""What a process has used so far, read from /proc: CPU seconds, and the most memory it ever had.
+"""What a process, or the machine, has used so far, read from /proc: CPU seconds, and the most memory it ever had.
 
 A contestant is counted with all processes of its group, so that work in a second process is not free.
 """
@@ -41,3 +41,11 @@ def _peak(process: Path) -> float:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
     return 0.0  # a process that is ending has no memory any more
+
+
+def of_machine() -> float:
+    """CPU seconds that anybody used since the machine started, and that were taken from it by its host."""
+    user, nice, system, _idle, _waiting, irq, softirq, stolen = (
+        int(ticks) for ticks in Path("/proc/stat").read_text("ascii").split("\n", 1)[0].split()[1:9]
+    )
+    return (user + nice + system + irq + softirq + stolen) / TICKS

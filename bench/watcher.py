@@ -23,8 +23,13 @@ class Stalled(Exception):
     """No pod was bound for a long time, though some should have been."""
 
 
+class WatchCut(Exception):
+    """The bench's own watch cannot go on: what it did not see cannot be measured."""
+
+
 class _Meta(msgspec.Struct):
     name: str = ""
+    version: str = msgspec.field(name="resourceVersion", default="")
 
 
 class _Spec(msgspec.Struct):
@@ -67,21 +72,24 @@ class BindWatcher:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _watch(self, version: str) -> None:
-        async for line in self._api.watch(PODS, resourceVersion=version, fieldSelector=BOUND):
-            now = time.monotonic()
-            event = self._decode(line)
-            if event.type not in ("ADDED", "MODIFIED"):
-                raise RuntimeError(
-                    f"the bench's own watch was cut or something deleted a pod: {line[:300]!r}"
-                )
-            name = event.object.metadata.name
-            if name not in self.at:
-                self.at[name] = now
-                self.node[name] = event.object.spec.node
-                self._awaited.discard(name)
-                if not self._awaited:
-                    self._none_awaited.set()
-        raise RuntimeError("the apiserver ended the bench's own watch")
+        """Goes on where it was cut: the apiserver ends the watch of a client that reads too slowly for a moment."""
+        while True:
+            async for line in self._api.watch(PODS, resourceVersion=version, fieldSelector=BOUND):
+                now = time.monotonic()
+                event = self._decode(line)
+                if event.type not in ("ADDED", "MODIFIED"):
+                    raise WatchCut(f"the bench's own watch says neither ADDED nor MODIFIED: {line[:300]!r}")
+                version = event.object.metadata.version
+                self._see(event.object.metadata.name, event.object.spec.node, now)
+
+    def _see(self, name: str, node: str, now: float) -> None:
+        if name in self.at:
+            return
+        self.at[name] = now
+        self.node[name] = node
+        self._awaited.discard(name)
+        if not self._awaited:
+            self._none_awaited.set()
 
     def expect(self, names: Iterable[str]) -> None:
         """These are waited for by `done`."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
 import alnair
-from alnair.api.config import DEFAULT, BadConfig, parse_config
+from alnair.api.config import DEFAULT, BadConfig, ScorerName, parse_config
 from alnair.api.crds import DEFINITIONS
+from alnair.scheduling.plugins import SCORERS
 
 CHART = Path(__file__).parents[2] / "charts" / "alnair"
 Manifest = dict[str, Any]
@@ -92,6 +93,12 @@ def test_a_profile_that_the_operator_would_refuse_is_refused_by_helm(
     assert "profiles.0" in result.stderr.replace("/", ".")
     with pytest.raises(BadConfig):
         parse_config(json.dumps(values), origin="values")
+
+
+def test_every_scorer_that_there_is_may_be_named(render: Render) -> None:
+    scorers = [{"name": name, "weight": 1} for name in get_args(ScorerName)]
+    text = one(render({"profiles": [{**PROFILE, "scorers": scorers}]}), "ConfigMap")["data"]["config.yaml"]
+    assert [each.name for each in parse_config(text, origin="chart").profiles[0].scorers] == list(SCORERS)
 
 
 def test_a_profile_that_stands_twice_is_refused(helm: Any, values_file: Callable[[Manifest], str]) -> None:
@@ -177,6 +184,24 @@ def test_the_cluster_role_is_exactly_this(render: Render) -> None:
     expected = {
         *(("", "nodes", verb) for verb in follow),
         *(("", "pods", verb) for verb in read),
+        *(("", "namespaces", verb) for verb in follow),
+        *(
+            ("storage.k8s.io", kind, verb)
+            for kind in (
+                "storageclasses",
+                "csinodes",
+                "csidrivers",
+                "csistoragecapacities",
+                "volumeattachments",
+            )
+            for verb in follow
+        ),
+        *(
+            ("", kind, verb)
+            for kind in ("persistentvolumeclaims", "persistentvolumes")
+            for verb in (*follow, "patch")
+        ),
+        *(("", "services", verb) for verb in follow),
         ("", "pods/binding", "create"),
         ("", "pods/status", "patch"),
         ("", "pods/eviction", "create"),

@@ -21,6 +21,8 @@ from alnair.sandbox.fleet import CardKind, Owner
 
 Manifest = dict[str, Any]
 IMAGE = "pause"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,99 @@ class PodBuilder(Built):
         one |= {"effect": effect} if effect is not None else {}
         return self.with_(lambda it: it["spec"].setdefault("tolerations", []).append(one))
 
+    def on_nodes(self, *terms: Manifest, weight: int | None = None) -> Self:
+        """Node affinity: any of these terms is required, or (with a weight) each is wished for. See `term`."""
+
+        def change(it: Manifest) -> None:
+            nodes = _affinity(it, "nodeAffinity")
+            if weight is None:
+                nodes.setdefault(REQUIRED, {"nodeSelectorTerms": []})["nodeSelectorTerms"].extend(terms)
+            else:
+                wishes = [{"weight": weight, "preference": each} for each in terms]
+                nodes.setdefault(PREFERRED, []).extend(wishes)
+
+        return self.with_(change)
+
+    def near_to(
+        self, labels: dict[str, str] | None, *, key: str, weight: int | None = None, **fields: Any
+    ) -> Self:
+        """Affinity to pods with these labels (None: no selector) in one domain of the node label `key`; a wish if it
+        has a weight. More fields of the term by their names: `namespaces=[...]`."""
+        return self._beside("podAffinity", labels, key, weight, fields)
+
+    def apart_from(
+        self, labels: dict[str, str] | None, *, key: str, weight: int | None = None, **fields: Any
+    ) -> Self:
+        """Anti-affinity; see `near_to`."""
+        return self._beside("podAntiAffinity", labels, key, weight, fields)
+
+    def _beside(
+        self, kind: str, labels: dict[str, str] | None, key: str, weight: int | None, fields: Manifest
+    ) -> Self:
+        one: Manifest = {"topologyKey": key, **fields}
+        if labels is not None:
+            one.setdefault("labelSelector", {"matchLabels": labels} if labels else {})
+
+        def change(it: Manifest) -> None:
+            pods = _affinity(it, kind)
+            if weight is None:
+                pods.setdefault(REQUIRED, []).append(one)
+            else:
+                pods.setdefault(PREFERRED, []).append({"weight": weight, "podAffinityTerm": one})
+
+        return self.with_(change)
+
+    def spread_over(
+        self,
+        key: str,
+        labels: dict[str, str] | None,
+        *,
+        max_skew: int = 1,
+        hard: bool = True,
+        **fields: Any,
+    ) -> Self:
+        """A topology spread constraint for pods with these labels (None: no selector)."""
+        one: Manifest = {
+            "topologyKey": key,
+            "maxSkew": max_skew,
+            "whenUnsatisfiable": "DoNotSchedule" if hard else "ScheduleAnyway",
+            **fields,
+        }
+        if labels is not None:
+            one.setdefault("labelSelector", {"matchLabels": labels} if labels else {})
+        return self.with_(lambda it: it["spec"].setdefault("topologySpreadConstraints", []).append(one))
+
+    def on_host_port(self, port: int, *, protocol: str | None = None, ip: str | None = None) -> Self:
+        """A host port of the last container."""
+        one: Manifest = {"containerPort": port, "hostPort": port}
+        one |= {"protocol": protocol} if protocol is not None else {}
+        one |= {"hostIP": ip} if ip is not None else {}
+        return self.with_(lambda it: it["spec"]["containers"][-1].setdefault("ports", []).append(one))
+
+    def running_image(self, image: str) -> Self:
+        """Of the last container."""
+        return self.with_(lambda it: it["spec"]["containers"][-1].update(image=image))
+
+    def mounting(self, *claims: str) -> Self:
+        """Volumes of these PersistentVolumeClaims."""
+        made = self
+        for claim in claims:
+            made = made.with_volume(persistentVolumeClaim={"claimName": claim})
+        return made
+
+    def with_volume(self, name: str = "", **source: Any) -> Self:
+        """A volume of any kind: `with_volume(gcePersistentDisk={"pdName": "d"})`."""
+
+        def change(it: Manifest) -> None:
+            volumes = it["spec"].setdefault("volumes", [])
+            volumes.append({"name": name or f"v{len(volumes)}", **source})
+
+        return self.with_(change)
+
+    def nominated_to(self, node: str) -> Self:
+        """A preemption made room for it there."""
+        return self.with_(lambda it: it.setdefault("status", {}).update(nominatedNodeName=node))
+
     def gated(self, gate: str = "example.com/wait") -> Self:
         return self.with_(lambda it: it["spec"].setdefault("schedulingGates", []).append({"name": gate}))
 
@@ -148,6 +243,24 @@ class PodBuilder(Built):
 
     def _spec(self, **fields: Any) -> Self:
         return self.with_(lambda it: it["spec"].update(fields))
+
+
+def term(*expressions: Manifest, fields: Sequence[Manifest] = ()) -> Manifest:
+    """One term of a node affinity: `term(line("zone", "In", "x"), line("old", "DoesNotExist"))`."""
+    return {
+        **({"matchExpressions": list(expressions)} if expressions else {}),
+        **({"matchFields": list(fields)} if fields else {}),
+    }
+
+
+def line(key: str, operator: str, *values: str) -> Manifest:
+    """One requirement of a selector."""
+    return {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
+
+
+def _affinity(pod: Manifest, kind: str) -> Manifest:
+    found: Manifest = pod["spec"].setdefault("affinity", {}).setdefault(kind, {})
+    return found
 
 
 def pod(name: str) -> PodBuilder:
@@ -222,6 +335,7 @@ class NodeBuilder:
     annotations: dict[str, str] = field(default_factory=dict)
     taints: tuple[dict[str, str], ...] = ()
     unschedulable: bool = False
+    images: tuple[tuple[str, int], ...] = ()
 
     def named(self, name: str) -> Self:
         return replace(self, name=name)
@@ -252,6 +366,10 @@ class NodeBuilder:
 
     def tainted(self, key: str, value: str = "", *, effect: str = "NoSchedule") -> Self:
         return replace(self, taints=(*self.taints, {"key": key, "value": value, "effect": effect}))
+
+    def with_image(self, name: str, size: int) -> Self:
+        """An image that its kubelet has pulled; bytes."""
+        return replace(self, images=(*self.images, (name, size)))
 
     def cordoned(self) -> Self:
         return replace(self, unschedulable=True)
@@ -296,6 +414,8 @@ class NodeBuilder:
             made += [fleet.topology(self.name, self.cards)] if kinds else []
         for side in ("capacity", "allocatable"):
             made[0]["status"][side].update(self.holds)
+        if self.images:
+            made[0]["status"]["images"] = [{"names": [name], "sizeBytes": size} for name, size in self.images]
         return made
 
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from alnair.api import config, names
 from alnair.api.gpurequest import CardDemand, GpuRequest
@@ -23,8 +24,10 @@ from alnair.kube.clock import Clock
 from alnair.sandbox.fleet import card_uuid
 from alnair.scheduling import search
 from alnair.scheduling.classes import Member
+from alnair.scheduling.plugins import FILTERS, SCORERS
 from alnair.scheduling.profile import Profile, build
 from alnair.scheduling.search import Plan, Refusal, Unsure
+from alnair.scheduling.words import agree
 from alnair.state import wire
 from alnair.state.cluster import ClusterState, guest
 from alnair.state.holding import ContainerShare, Holding, Slice, containers_to_json
@@ -97,7 +100,7 @@ def as_pod(
     if holding is not None:
         text = msgspec.json.encode(containers_to_json(holding.containers)).decode()
         meta.setdefault("annotations", {}).update({names.NODE: holding.node, names.GPU_SLICES: text})
-    manifest["status"] = {"phase": phase or ("Running" if on else "Pending")}
+    manifest.setdefault("status", {})["phase"] = phase or ("Running" if on else "Pending")
     return (reader or PodReader()).read(decoded(manifest, wire.Pod))
 
 
@@ -139,6 +142,15 @@ class Cluster:
         self.state.put_pod(pod)
         return pod
 
+    def waiting(self, sentence: PodBuilder, **fields: Any) -> Pod:
+        """Somebody's pod, bound nowhere yet."""
+        pod = as_pod(sentence, reader=self.reader, **fields)
+        self.state.put_pod(pod)
+        return pod
+
+    def namespace(self, name: str, **labels: str) -> None:
+        self.state.company.put_namespace(name, labels)
+
     def kind(self, sentence: PodBuilder) -> PodClass:
         """The pod as rules see it."""
         return guest(as_pod(sentence, reader=self.reader))
@@ -154,7 +166,14 @@ class Cluster:
         """Look for a place; the books stay as they are."""
         read = [as_pod(each, reader=self.reader) for each in pods]
         members = tuple(Member(pod.uid, pod.name, guest(pod), pod.nominated) for pod in read)
-        gang = search.Gang(members, needed=len(members) if needed is None else needed, present=present)
+        uids = {pod.uid for pod in read}
+        highest = max((pod.priority for pod in read), default=0)
+        gang = search.Gang(
+            members,
+            needed=len(members) if needed is None else needed,
+            present=present,
+            expected=tuple(self.state.expected(priority=highest, beside=uids)),
+        )
         with self.state.draft() as draft:
             return search.place(gang, profile, draft)
 
@@ -190,6 +209,43 @@ class Cluster:
 
     def row(self, node: str) -> int:
         return list(self.state.draft().names).index(node)
+
+
+def let_through(rule: str, cluster: Cluster, asking: PodBuilder | PodClass) -> list[str]:
+    """The nodes that this filter alone lets the pod onto."""
+    draft = cluster.state.draft()
+    kind = asking if isinstance(asking, PodClass) else cluster.kind(asking)
+    mask = Profile.pass_all([FILTERS[rule]], kind, draft)
+    for row in np.flatnonzero(draft.exists):  # what it says of one row is what it says of all
+        assert Profile.pass_all([FILTERS[rule]], kind, draft.only(int(row)))[0] == mask[row]
+    return sorted(draft.names[int(row)] for row in np.flatnonzero(mask))
+
+
+def reasons(rule: str, cluster: Cluster, asking: PodBuilder | PodClass) -> list[tuple[str, int]]:
+    """What it says of the others: a phrase that can be counted, and every node once."""
+    draft = cluster.state.draft()
+    kind = asking if isinstance(asking, PodClass) else cluster.kind(asking)
+    failed = np.flatnonzero(draft.exists & ~FILTERS[rule].passes(kind, draft))
+    told = list(FILTERS[rule].reasons(kind, draft, failed))
+    assert sum(number for _, number in told) == len(failed)
+    for phrase, number in told:
+        agree(number, phrase)
+    return told
+
+
+def scores(rule: str, cluster: Cluster, asking: PodBuilder) -> dict[str, float] | None:
+    """Node -> score of this scorer alone; None where it has nothing to say."""
+    draft, kind = cluster.state.draft(), cluster.kind(asking)
+    scorer = SCORERS[rule]
+    if not scorer.concerns(kind, draft):
+        return None
+    found = scorer.score(kind, draft)
+    there = np.flatnonzero(draft.exists)
+    assert ((found[there] >= 0) & (found[there] <= 1)).all()
+    for row in there:
+        assert scorer.score(kind, draft.only(int(row)))[0] == found[row]
+    assert scorer.score(kind, draft.at(there[::-1])).tolist() == found[there[::-1]].tolist()
+    return {draft.names[int(row)]: round(float(found[row]), 6) for row in there}
 
 
 def advertising(sentence: NodeBuilder, resource: str, amount: int) -> NodeBuilder:

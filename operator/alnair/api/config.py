@@ -2,7 +2,7 @@
 
     profiles:
       - schedulerName: alnair-cost-saving
-        scorers: [{name: BinPack, weight: 1}]
+        scorers: [{name: BinPack, weight: 1}, {name: NodeAffinity, weight: 2}]
         picker: best-fit
 
 A wrong file stops the start with file, field, value and what is allowed; nothing is ever guessed, ignored or
@@ -24,7 +24,20 @@ from alnair.api.quantity import shown
 
 _LARGEST_FILE: Final = 256 * 1024
 
-ScorerName = Literal["BinPack", "Spread"]
+ScorerName = Literal[
+    "BinPack",
+    "Spread",
+    "LeastRequested",
+    "MostRequested",
+    "BalancedResource",
+    "ServiceSpreading",
+    "Equal",
+    "NodeAffinity",
+    "InterPodAffinity",
+    "PodTopologySpread",
+    "TaintToleration",
+    "ImageLocality",
+]
 PickerName = Literal["best-fit", "worst-fit"]
 
 
@@ -57,6 +70,9 @@ class Profile(_Part):
     ) = None
     scorers: Annotated[list[Scorer], Field(min_length=1, max_length=16)]
     picker: PickerName  # which of the cards that fit: the fullest or the emptiest
+
+    def uses(self, scorer: ScorerName) -> bool:
+        return any(each.name == scorer for each in self.scorers)
 
     @field_validator("scheduler_name")
     @classmethod
@@ -94,8 +110,18 @@ def _refuse_repeats(values: list[str], field: str) -> None:
             raise ValueError(f"{field} {shown(value)} is used twice; each may stand once")
 
 
+# What a manifest wishes for goes before how the cluster is to be filled: weights as in kube-scheduler.
+WISHES: Final = (
+    Scorer(name="NodeAffinity", weight=2),
+    Scorer(name="InterPodAffinity", weight=2),
+    Scorer(name="PodTopologySpread", weight=2),
+    Scorer(name="TaintToleration", weight=3),
+    Scorer(name="ImageLocality", weight=1),
+)
+
+
 def _profile(name: str, scorer: ScorerName, picker: PickerName) -> Profile:
-    return Profile(scheduler_name=name, scorers=[Scorer(name=scorer)], picker=picker)
+    return Profile(scheduler_name=name, scorers=[Scorer(name=scorer), *WISHES], picker=picker)
 
 
 DEFAULT: Final = Config(

@@ -86,3 +86,57 @@ class NodeFeed:
     def drop(self, thing: wire.Node) -> None:
         self._state.drop_node(thing.metadata.name)
         self._ledger.observe_node(thing.metadata.name)
+
+
+class NamespaceFeed:
+    """Namespaces by their labels: some rules select pods by those."""
+
+    def __init__(self, *, state: ClusterState) -> None:
+        self._state = state
+        self._known: dict[str, dict[str, str]] = {}
+        self.synced = asyncio.Event()
+
+    def replace(self, objects: list[wire.Namespace]) -> None:
+        for name in self._known.keys() - {namespace.metadata.name for namespace in objects}:
+            self._forget(name)
+        for namespace in objects:
+            self.put(namespace)
+        self.synced.set()
+
+    def put(self, thing: wire.Namespace) -> None:
+        name, labels = thing.metadata.name, thing.metadata.labels
+        if self._known.get(name) != labels:
+            self._known[name] = labels
+            self._state.company.put_namespace(name, labels)
+            self._state.free_everywhere()
+
+    def drop(self, thing: wire.Namespace) -> None:
+        self._forget(thing.metadata.name)
+
+    def _forget(self, name: str) -> None:
+        self._known.pop(name, None)
+        self._state.company.drop_namespace(name)
+        self._state.free_everywhere()
+
+
+class ServiceFeed:
+    """Services by their selectors: where pods of one Service should be spread. Only a wish, so nobody is woken."""
+
+    def __init__(self, *, state: ClusterState) -> None:
+        self._services = state.services
+        self.synced = asyncio.Event()
+
+    def replace(self, objects: list[wire.Service]) -> None:
+        listed = {(service.metadata.namespace, service.metadata.name) for service in objects}
+        for namespace, name in self._services.names():
+            if (namespace, name) not in listed:
+                self._services.drop(namespace, name)
+        for service in objects:
+            self.put(service)
+        self.synced.set()
+
+    def put(self, thing: wire.Service) -> None:
+        self._services.put(thing)
+
+    def drop(self, thing: wire.Service) -> None:
+        self._services.drop(thing.metadata.namespace, thing.metadata.name)

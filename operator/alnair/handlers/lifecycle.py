@@ -36,7 +36,7 @@ from alnair.control.metrics import Metrics
 from alnair.control.outcomes import Outcomes
 from alnair.control.reports import Reports, status_of
 from alnair.handlers import gpuallocation, podgroup, topology
-from alnair.handlers.feeds import NamespaceFeed, NodeFeed, PodFeed
+from alnair.handlers.feeds import NamespaceFeed, NodeFeed, PodFeed, ServiceFeed
 from alnair.handlers.handover import Handover
 from alnair.handlers.resync import Resync
 from alnair.handlers.storage import KINDS, StorageFeed
@@ -178,6 +178,7 @@ class Operator:
         pods = PodFeed(state=state, ledger=ledger, roster=roster, reports=reports)
         nodes = NodeFeed(state=state, ledger=ledger, reports=reports)
         namespaces = NamespaceFeed(state=state)
+        services = ServiceFeed(state=state)
         storage = [StorageFeed(kind, state=state, ledger=ledger) for kind in KINDS]
 
         async with _Tasks() as tasks:
@@ -193,6 +194,11 @@ class Operator:
             tasks.start(
                 Stream(client, "/api/v1/namespaces", wire.Namespace, namespaces).run(), "Namespace stream"
             )
+            if any(each.uses("ServiceSpreading") for each in settings.config.profiles):
+                tasks.start(
+                    Stream(client, "/api/v1/services", wire.Service, services).run(), "Service stream"
+                )
+                await services.synced.wait()
             for each in storage:
                 tasks.start(each.stream(client).run(), f"{each.kind.wire.__name__} stream")
             await resync.until_done()

@@ -124,7 +124,8 @@ class _Channel(asyncio.Protocol):
     # -- called by the loop --------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport, self.reusable = cast("asyncio.Transport", transport), True  # uvloop's is none by class
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by class
+        self.reusable = True
 
     def data_received(self, data: bytes) -> None:
         self._received += data

@@ -12,7 +12,7 @@ import numpy as np
 
 from alnair.api.gpurequest import CardDemand
 from alnair.scheduling.plugins import Picker
-from alnair.scheduling.plugins.gpu_cards import candidates
+from alnair.scheduling.plugins.cards_that_fit import candidates
 from alnair.state.draft import Draft
 from alnair.state.holding import ContainerShare, Slice
 from alnair.state.shapes import PodShape

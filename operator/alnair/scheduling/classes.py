@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from alnair.state.draft import Draft
-from alnair.state.selectors import PodSet, PodTerm
+from alnair.state.selectors import PodSet, in_all_of
 from alnair.state.shapes import APART, LIKES, NEAR, PodClass, PodShape
 
 
@@ -38,24 +38,51 @@ class MemberClass:
 
 
 def classes_of(members: Iterable[Member], draft: Draft) -> Sequence[MemberClass]:
-    """Hardest first: whole cards, then large slices, then many rules, then much cpu; what fits anywhere can wait."""
+    """Hardest first: whole cards, then large slices, then choosy claims, then many rules, then much cpu; what fits
+    anywhere can wait.
+
+    But those that must be near other members come after them.
+    """
     members = tuple(members)
     asked = _sets_in_play(members, draft)
     classes: dict[tuple[object, ...], list[Member]] = {}
     for member in members:
         answers = tuple(draft.company.is_in(pods, member.pod) for pods in asked)
-        classes.setdefault((member.shape, member.pod.node_name, answers), []).append(member)
+        meant = tuple(draft.company.meaning(kind, member.pod) for kind in (APART, NEAR, LIKES))
+        by = tuple(thing for terms in meant for thing, _ in terms)
+        classes.setdefault((member.shape, member.pod.node_name, answers, by), []).append(member)
     found = [MemberClass(equal[0].pod, tuple(equal)) for equal in classes.values()]
-    return sorted(found, key=lambda each: _hardness(each.pod.shape), reverse=True)
+    return _after_whom_they_follow(
+        sorted(found, key=lambda each: _hardness(each.pod.shape, draft), reverse=True), draft
+    )
+
+
+def _after_whom_they_follow(classes: list[MemberClass], draft: Draft) -> list[MemberClass]:
+    if len(classes) == 1 or not any(each.pod.shape.near for each in classes):
+        return classes
+    ordered: list[MemberClass] = []
+    while classes:
+        free = (each for each in classes if not any(_follows(each, other, draft) for other in classes))
+        chosen = next(free, classes[0])  # in a circle the hardest goes first
+        ordered.append(chosen)
+        classes = [each for each in classes if each is not chosen]
+    return ordered
+
+
+def _follows(one: MemberClass, other: MemberClass, draft: Draft) -> bool:
+    near = one.pod.shape.near
+    return (
+        one is not other
+        and bool(near)
+        and draft.company.is_in(in_all_of(term.pods for term in near), other.pod)
+    )
 
 
 def _sets_in_play(members: Sequence[Member], draft: Draft) -> list[PodSet]:
+    """Of the gang's own rules, and of Services; those of others' rules are asked by whom they mean."""
     sets: dict[PodSet, None] = {}
-    for kind in (APART, NEAR, LIKES):
-        for thing in draft.company.brought(kind):
-            term = thing[1] if isinstance(thing, tuple) else thing
-            if isinstance(term, PodTerm):
-                sets[term.pods] = None
+    for namespace in {member.pod.namespace for member in members}:
+        sets |= dict.fromkeys(draft.services.sets(namespace))
     for shape in {member.shape for member in members}:
         if shape.selecting:
             terms = (*shape.near, *shape.apart, *(term for _, term in shape.preferred_pods))
@@ -64,7 +91,7 @@ def _sets_in_play(members: Sequence[Member], draft: Draft) -> list[PodSet]:
     return list(sets)
 
 
-def _hardness(shape: PodShape) -> tuple[int, int, int, int]:
+def _hardness(shape: PodShape, draft: Draft) -> tuple[int, int, tuple[int, int], int, int]:
     demands = shape.gpu.demands
     rules = (
         *shape.node_selector,
@@ -77,6 +104,7 @@ def _hardness(shape: PodShape) -> tuple[int, int, int, int]:
     return (
         sum(demand.cards for demand in demands if demand.whole),
         max((demand.memory_mib for demand in demands), default=0),
+        draft.volumes.choosiness(shape.claims),
         len(rules),
         dict(shape.requests).get("cpu", 0),
     )

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alnair.scheduling.cards import pick
 from alnair.scheduling.plugins.gpu_cards import describe
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.words import agree, amount, count, sentence
-from alnair.state.draft import Draft
+from alnair.state.draft import Draft, Ints
 from alnair.state.shapes import PodClass, PodShape
 
 LONGEST = 1000  # of an event's note; conditions allow more, but one text is told everywhere
@@ -70,8 +71,15 @@ def node_reasons(pod: PodClass, profile: Profile, draft: Draft) -> str:
         if len(failed):
             reasons += rule.reasons(pod, draft, failed)
             candidates = np.setdiff1d(candidates, failed)
-    if len(candidates):
-        # Every rule passes, so the picker found that the containers' demands do not fit the cards together.
-        reasons.append(("has no cards that fit all containers of the pod together", len(candidates)))
+    reasons += _beyond_rules(pod, profile, draft, candidates)
     told = "; ".join(agree(number, reason) for reason, number in reasons)
     return f"of {count(total, 'node')}: {told}"
+
+
+def _beyond_rules(pod: PodClass, profile: Profile, draft: Draft, rows: Ints) -> list[tuple[str, int]]:
+    """Nodes that pass every rule. A single GPU container always finds its cards there; several may not, together."""
+    several = len(pod.shape.gpu.demands) > 1
+    crowded = sum(pick(pod.shape, draft, int(row), profile.picker) is None for row in rows) if several else 0
+    reasons = [("has no cards that fit all containers of the pod together", crowded)]
+    reasons.append(("has room, but the pod there would break a rule of another member", len(rows) - crowded))
+    return [(phrase, number) for phrase, number in reasons if number]

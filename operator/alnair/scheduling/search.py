@@ -22,9 +22,9 @@ from alnair.scheduling.classes import Member, MemberClass, classes_of
 from alnair.scheduling.explain import ClassShortfall, why_not
 from alnair.scheduling.plugins.interface import Filter, Floats
 from alnair.scheduling.profile import NOWHERE, Profile
-from alnair.state.draft import Draft
+from alnair.state.draft import Bools, Draft
 from alnair.state.holding import Holding
-from alnair.state.shapes import PodClass
+from alnair.state.shapes import PodClass, ghost
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Nothing is placed. `message` is one or more full sentences."""
+    """Nothing is placed. `message` is one or more full sentences, spoken beside the `most` members that would fit."""
 
     message: str
+    most: tuple[tuple[Member, Holding], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +81,16 @@ class Unsure:
 def place(
     gang: Gang, profile: Profile, draft: Draft, boards: Boards | None = None
 ) -> Plan | Refusal | Unsure:
-    """Plan the gang by greedy placement. The draft is scribbled on: give it away, or wipe it."""
+    """Plan the gang by greedy placement. After a plan its members stand in the draft, else it is as it was."""
+    mark = len(draft.journal)
     if boards is None or draft.journal:
         boards = Boards()  # what is scribbled must not be remembered
     classes = classes_of(gang.members, draft)
     ratings = [boards.rated(each.pod, profile, draft) for each in classes]
-    if gang.expected and len(gang.members) == 1:
-        # A lone pod must fit with and without the pods that are only expected: they may never come.
-        company = profile.rated_by_company(classes[0].pod, draft)
-        ratings = ratings if company is None else [np.where(company == NOWHERE, NOWHERE, ratings[0])]
-    _expect(gang, draft)
+    if gang.expected:
+        closed = [closed_by_expected(each.pod, gang, profile, draft) for each in classes]
+        ratings = [np.where(rows, NOWHERE, rating) for rows, rating in zip(closed, ratings, strict=True)]
+    expect(gang, draft)
     placed: list[PlacedClass] = []
     short: list[ClassShortfall] = []
     for each, rating in zip(classes, ratings, strict=True):
@@ -98,11 +99,15 @@ def place(
         if missing := len(each.members) - len(seats):
             short.append(ClassShortfall(each.pod, len(each.members), missing))
     fit = sum(len(each.seats) for each in placed)
-    if fit >= gang.least and holds(placed, profile.wide_filters, draft):
+    good = holds(placed, profile.wide_filters, draft)
+    if good and fit >= gang.least:
         return plan(placed)
-    message = told(gang, short, fit=fit, profile=profile, draft=draft)
-    if fit < gang.least and _proven(gang, classes, ratings, profile, draft):
-        return Refusal(message)
+    message = "Every member finds a place, but some in breach of a rule about the others."
+    if fit < gang.least:
+        message = told(gang, short, fit=fit, profile=profile, draft=draft)
+    if good and fit == _at_most(gang, classes, ratings, profile, draft, mark):
+        return Refusal(message, plan(placed).placements)
+    draft.wipe(keep=mark)
     return Unsure(message)
 
 
@@ -117,9 +122,34 @@ def told(gang: Gang, short: Sequence[ClassShortfall], *, fit: int, profile: Prof
     )
 
 
-def _expect(gang: Gang, draft: Draft) -> None:
+def expect(gang: Gang, draft: Draft) -> None:
+    """Keep the room of the pods of others that are to come. Rules about other pods do not see them: they may never
+    come, and nobody may be let in somewhere for their sake."""
     for row, pod in gang.expected:
-        draft.take(row, pod, ())
+        draft.take(row, ghost(pod), ())
+
+
+def closed_by_expected(pod: PodClass, gang: Gang, profile: Profile, draft: Draft) -> Bools:
+    """N: nodes where a rule about other pods says no if those expected on that very node are there."""
+    closed = np.zeros(len(draft.names), dtype=np.bool_)
+    for row in {row for row, _ in gang.expected}:
+        coming = [other for at, other in gang.expected if at == row]
+        for other in coming:
+            draft.company.visit(row, other)
+        closed[row] = not Profile.pass_all(profile.wide_filters, pod, draft.only(row))[0]
+        for other in reversed(coming):
+            draft.company.end_visit(row, other)
+    return closed
+
+
+def feasible(pod: PodClass, gang: Gang, profile: Profile, draft: Draft) -> Bools:
+    """N: where one pod could go, beside whatever else the gang expects. The draft is left as it was."""
+    mark = len(draft.journal)
+    closed = closed_by_expected(pod, gang, profile, draft)
+    expect(gang, draft)
+    passes = profile.passes(pod, draft) & ~closed
+    draft.wipe(keep=mark)
+    return passes
 
 
 def _fill(
@@ -172,6 +202,8 @@ def holds(placed: Iterable[PlacedClass], filters: Iterable[Filter], draft: Draft
     """
     filters = tuple(filters)
     for each in placed:
+        if not any(rule.concerns(each.pod, draft) for rule in filters):
+            continue
         for row, containers in {row: holding.containers for _, row, holding in each.seats}.items():
             draft.put_back(row, each.pod, containers)
             good = bool(Profile.pass_all(filters, each.pod, draft.only(row))[0])
@@ -181,21 +213,26 @@ def holds(placed: Iterable[PlacedClass], filters: Iterable[Filter], draft: Draft
     return True
 
 
-def _proven(
-    gang: Gang, classes: Sequence[MemberClass], ratings: Sequence[Floats], profile: Profile, draft: Draft
-) -> bool:
-    """Whether too few members would fit even if each class had the cluster to itself and nobody minded company.
+def _at_most(
+    gang: Gang,
+    classes: Sequence[MemberClass],
+    ratings: Sequence[Floats],
+    profile: Profile,
+    draft: Draft,
+    mark: int,
+) -> int:
+    """How many members would fit if each class had the cluster to itself and nobody minded company. Wipes the draft.
 
     A class alone is packed node by node, which greedy placement does perfectly for pods that need one kind of card.
     """
     most = 0
     for each, rating in zip(classes, ratings, strict=True):
-        draft.wipe()
-        _expect(gang, draft)
+        draft.wipe(keep=mark)
+        expect(gang, draft)
         perfect = _packs_perfectly(each.pod)
         most += len(_fill(each, rating, profile, draft, alone=True)) if perfect else len(each.members)
-    draft.wipe()
-    return most < gang.least
+    draft.wipe(keep=mark)
+    return most
 
 
 def _packs_perfectly(pod: PodClass) -> bool:

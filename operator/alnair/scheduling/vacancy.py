@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from alnair.scheduling.plugins.gpu_cards import candidates
+from alnair.scheduling.plugins.cards_that_fit import candidates
 from alnair.scheduling.profile import Profile
 from alnair.state.draft import Draft
 from alnair.state.holding import Holding

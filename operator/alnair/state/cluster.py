@@ -26,7 +26,8 @@ from alnair.state.holding import Holding, Slice, parse_annotation
 from alnair.state.inventory import NO_CARDS, Inventory, conclude, guard_against_renaming
 from alnair.state.nodes import Node
 from alnair.state.pods import Pod
-from alnair.state.shapes import PodClass
+from alnair.state.services import Services
+from alnair.state.shapes import ClaimUse, PodClass
 from alnair.state.volumes import Volumes
 
 T = TypeVar("T")
@@ -66,8 +67,9 @@ class ClusterState:
         self.inventories: dict[str, Inventory] = {}
         self.topologies: dict[str, NodeResourceTopology] = {}
         self.holdings: dict[str, Holding] = {}
-        self.volumes = Volumes()
-        self.company = Company(self._everyone)
+        self.volumes = Volumes(row_of=self.row, names=lambda: self._names, column=self.label_column)
+        self.services = Services()
+        self.company = Company(self._everyone, on_volumes=self.volumes.attached.moved)
         self.version = 0
         self.freed = 0
         self.on_freed = on_freed
@@ -86,6 +88,7 @@ class ClusterState:
         self._names: list[str] = []
         self._card_ids: list[tuple[str, ...]] = []
         self._nominated: dict[str, Pod] = {}
+        self._promised: dict[str, tuple[tuple[ClaimUse, ...], str]] = {}  # pods on their way to their volumes
         self.allocatable: Ints
         self.free: Ints
         self._allocate(rows=0, cards=1)
@@ -197,6 +200,7 @@ class ClusterState:
             card_exclusive=self.card_exclusive,
             company=self.company,
             volumes=self.volumes,
+            services=self.services,
             label_column=self.label_column,
             image_column=self.image_column,
             version=self.version,
@@ -250,6 +254,7 @@ class ClusterState:
 
     def _recharge(self, uid: str) -> None:
         before, after = self._charges.get(uid), self._charge_of(uid)
+        self._promise_volumes(uid)
         if before == after:
             return
         if before is not None:
@@ -276,6 +281,21 @@ class ClusterState:
             self._charges[uid] = after
             if after.slices and after.card_node in self.nodes and not self._knows(after):
                 self._renew_cards(self.nodes[after.card_node], afresh=True)
+
+    def _promise_volumes(self, uid: str) -> None:
+        """A pod that a plan or record has put somewhere is promised its volumes until it is bound, or never will be."""
+        pod, standing = self.pods.get(uid), self._promised.get(uid)
+        wanted = None
+        if pod is not None and pod.shape.claims and not (pod.node or pod.terminal):
+            holding = self.holdings.get(uid)
+            wanted = (pod.shape.claims, holding.node) if holding is not None else None
+        if wanted == standing:
+            return
+        if standing is not None:
+            self.volumes.withdraw(self._promised.pop(uid)[0])
+        if wanted is not None:
+            self.volumes.promise(*wanted)
+            self._promised[uid] = wanted
 
     def _charge_of(self, uid: str) -> Charge | None:
         pod, holding = self.pods.get(uid), self.holdings.get(uid)
@@ -388,6 +408,7 @@ class ClusterState:
 
     def _write_columns(self, row: int, before: Node | None, node: Node | None) -> None:
         if before is None or node is None or before.labels != node.labels:
+            self.volumes.nodes_changed()
             for labels in self._label_columns.values():
                 labels.write(row, node)
         if before is None or node is None or before.images != node.images:

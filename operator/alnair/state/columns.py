@@ -52,15 +52,18 @@ class LabelColumn:
 
 
 class ImageColumn:
-    """`sizes[row]`: bytes of the image on that node, 0 where it is not."""
+    """`sizes[row]`: bytes of the image on that node, 0 where it is not. `nodes`: how many have it."""
 
-    __slots__ = ("name", "sizes")
+    __slots__ = ("name", "nodes", "sizes")
 
     def __init__(self, name: str, nodes: Iterable[tuple[int, Node]], rows: int) -> None:
         self.name = name
         self.sizes: Ints = np.zeros(rows, dtype=np.int64)
+        self.nodes = 0
         for row, node in nodes:
             self.write(row, node)
 
     def write(self, row: int, node: Node | None) -> None:
-        self.sizes[row] = node.images.get(self.name, 0) if node is not None else 0
+        size = node.images.get(self.name, 0) if node is not None else 0
+        self.nodes += int(size > 0) - int(self.sizes[row] > 0)
+        self.sizes[row] = size

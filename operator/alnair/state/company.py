@@ -11,27 +11,41 @@ some count. Whoever lets a pod come keeps the very `PodClass` and lets that one 
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from alnair.state.selectors import Labels, Pods
-from alnair.state.shapes import PodClass
+from alnair.state.selectors import Labels, Pods, PodTerm
+from alnair.state.shapes import PodClass, PodShape
 
 MOST_TALLIES = 1024  # sets of pods that are counted at once; the one asked for longest ago is forgotten
 
+MOST_MEANT = 1024
+
 Tally = NDArray[np.int64]
+Meant = Sequence[tuple[Hashable, Mapping[int, int]]]
 
 
 class Company:
-    """Rows are those of the books. `everyone` lists the pods that are somewhere, for a set first asked about."""
+    """Rows are those of the books. `everyone` lists the pods that are somewhere, for a set first asked about.
 
-    def __init__(self, everyone: Callable[[], Iterable[tuple[int, PodClass]]]) -> None:
+    `on_volumes` is told of pods with volumes: row, shape, +1 or -1.
+    """
+
+    def __init__(
+        self,
+        everyone: Callable[[], Iterable[tuple[int, PodClass]]],
+        on_volumes: Callable[[int, PodShape, int], None] = lambda row, shape, sign: None,
+    ) -> None:
         self._everyone = everyone
+        self._on_volumes = on_volumes
         self._rows = 0
         self._tallies: OrderedDict[Pods, Tally] = OrderedDict()
         self._brought: defaultdict[str, dict[Hashable, dict[int, int]]] = defaultdict(dict)
+        self._editions: defaultdict[str, int] = defaultdict(int)  # kind -> grows with every thing new or gone
+        self._keys: defaultdict[str, dict[str, int]] = defaultdict(dict)  # kind -> labels its terms look at
+        self._meaning: dict[Hashable, tuple[int, Meant]] = {}
         self._namespaces: dict[str, Labels] = {}
         self._visitors: list[tuple[int, PodClass]] = []
 
@@ -56,11 +70,16 @@ class Company:
         self._move(row, pod, -1)
 
     def _move(self, row: int, pod: PodClass, sign: int) -> None:
+        if pod.shape.claims or pod.shape.disks:
+            self._on_volumes(row, pod.shape, sign)
         for pods, tally in self._tallies.items():
             if self.is_in(pods, pod):
                 tally[row] += sign
         for kind, thing in pod.shape.tags:
-            where = self._brought[kind].setdefault(thing, {})
+            where = self._brought[kind].get(thing)
+            if where is None:
+                where = self._brought[kind][thing] = {}
+                self._new_edition(kind, thing, +1)
             left = where.get(row, 0) + sign
             if left:
                 where[row] = left
@@ -68,6 +87,18 @@ class Company:
                 where.pop(row, None)
                 if not where:
                     del self._brought[kind][thing]
+                    self._new_edition(kind, thing, -1)
+
+    def _new_edition(self, kind: str, thing: Hashable, sign: int) -> None:
+        """A thing came that nobody had brought, or the last one of its kind is gone."""
+        self._editions[kind] += 1
+        term = thing[1] if isinstance(thing, tuple) else thing
+        if isinstance(term, PodTerm) and term.pods.selector is not None:
+            keys = self._keys[kind]
+            for requirement in term.pods.selector.requirements:
+                keys[requirement.key] = keys.get(requirement.key, 0) + sign
+                if not keys[requirement.key]:
+                    del keys[requirement.key]
 
     def put_namespace(self, name: str, labels: Labels) -> None:
         if self._namespaces.get(name) != labels:
@@ -79,6 +110,7 @@ class Company:
             self._forget_by_namespace()
 
     def _forget_by_namespace(self) -> None:
+        self._meaning.clear()
         for pods in [pods for pods in self._tallies if pods.by_namespace_labels]:
             del self._tallies[pods]
 
@@ -90,7 +122,7 @@ class Company:
     # -- questions -----------------------------------------------------------------------------------------------
 
     def is_in(self, pods: Pods, pod: PodClass) -> bool:
-        if pods.living and pod.terminating:
+        if pod.ghost or (pods.living and pod.terminating):
             return False
         return pods.has(pod.namespace, pod.labels, self._namespaces.get(pod.namespace, {}))
 
@@ -112,3 +144,31 @@ class Company:
     def brought(self, kind: str) -> Mapping[Hashable, Mapping[int, int]]:
         """Everything of that kind that pods brought: thing -> node row -> by how many pods."""
         return self._brought[kind]
+
+    def meaning(self, kind: str, pod: PodClass) -> Meant:
+        """Of the terms of that kind that pods brought, those that mean this pod: (term or wish, row -> by how many).
+
+        Remembered for all pods that the terms cannot tell apart: a thousand terms are not asked for each pod.
+        """
+        if not self._brought[kind]:
+            return ()
+        labels = tuple(pod.labels.get(key) for key in self._keys[kind])
+        key, edition = (kind, pod.namespace, labels), self._editions[kind]
+        known = self._meaning.get(key)
+        if known is None or known[0] != edition:
+            if len(self._meaning) >= MOST_MEANT:
+                self._meaning.clear()
+            found = tuple(
+                (thing, rows)
+                for thing, rows in self._brought[kind].items()
+                if self.is_in(_term(thing).pods, pod)
+            )
+            known = self._meaning[key] = (edition, found)
+        return known[1]
+
+
+def _term(thing: Hashable) -> PodTerm:
+    """A wish is a term with its weight before it."""
+    term = thing[1] if isinstance(thing, tuple) else thing
+    assert isinstance(term, PodTerm)
+    return term

@@ -25,6 +25,7 @@ from alnair.state.columns import ImageColumn, LabelColumn
 from alnair.state.company import Company
 from alnair.state.holding import ContainerShare
 from alnair.state.selectors import Pods
+from alnair.state.services import Services
 from alnair.state.shapes import PodClass
 from alnair.state.volumes import Volumes
 
@@ -61,6 +62,7 @@ class Draft:
     card_exclusive: Ints  # users that share with nobody
     company: Company  # of all nodes, whatever the draft is narrowed to
     volumes: Volumes
+    services: Services
     label_column: Callable[[str], LabelColumn]  # of all nodes too
     image_column: Callable[[str], ImageColumn]
     version: int = 0  # of the books
@@ -161,11 +163,11 @@ class Draft:
         """Only the parts of cards, or (with -1) only those of a holding that the books have."""
         self._move(row, None, containers, sign)
 
-    def wipe(self) -> None:
-        """As if nothing had been taken."""
-        for row, pod, containers, sign in reversed(self.journal[:]):
+    def wipe(self, *, keep: int = 0) -> None:
+        """As if nothing had been taken, but for the first `keep` entries of the journal."""
+        for row, pod, containers, sign in reversed(self.journal[keep:]):
             self._apply(row, pod, containers, -sign)
-        self.journal.clear()
+        del self.journal[keep:]
 
     def __enter__(self) -> Draft:
         return self
@@ -186,6 +188,11 @@ class Draft:
                 if column is not None:
                     self.free[row, column] -= sign * amount
             (self.company.visit if sign > 0 else self.company.end_visit)(row, pod)
+            if pod.shape.claims:
+                if sign > 0:
+                    self.volumes.promise(pod.shape.claims, self.names[row])
+                else:
+                    self.volumes.withdraw(pod.shape.claims)
         if not containers:
             return
         positions = {card: index for index, card in enumerate(self.card_ids[row])}

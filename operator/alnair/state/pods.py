@@ -88,7 +88,7 @@ class PodReader:
 
     def read(self, pod: wire.Pod) -> Pod:
         meta, spec = pod.metadata, pod.spec
-        shape, problem = self._shape(meta, spec)
+        shape, problem = self._shape(meta, spec, pod.status)
         if len(self._shapes) > MOST_SHAPES:
             self._shapes.clear()  # shapes of pods long gone; equal ones are still equal, only not the same object
         return Pod(
@@ -114,10 +114,10 @@ class PodReader:
         )
 
     @staticmethod
-    def _shape(meta: wire.Metadata, spec: wire.PodSpec) -> tuple[PodShape, str]:
+    def _shape(meta: wire.Metadata, spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodShape, str]:
         problem = unsupported_rule(spec)
         try:
-            requests = effective_requests(spec)
+            requests = effective_requests(spec, status)
         except BadQuantity as error:
             requests, problem = {"pods": 1}, problem or str(error)
         for name in (name for name, amount in requests.items() if amount > MOST_OF_A_RESOURCE):
@@ -137,51 +137,102 @@ class PodReader:
         return shape, problem
 
 
-def effective_requests(spec: wire.PodSpec) -> dict[str, int]:
+NO_STATUS = wire.PodStatus()
+OF_A_POD = ("cpu", "memory", "hugepages-")  # what can be requested for a pod as a whole
+
+
+def effective_requests(spec: wire.PodSpec, status: wire.PodStatus = NO_STATUS) -> dict[str, int]:
     """What the pod takes from its node, as Kubernetes counts it.
 
     Ordinary init containers run one after another beside the sidecars started before them, so the largest such
-    moment counts, not the sum. Requests of the pod as a whole go before its containers' sum.
+    moment counts, not the sum. Requests of the pod as a whole go before its containers' sum. While a resize is under
+    way the largest of what is wanted, promised and given counts (see `_resized`).
     """
+    given = {
+        each.name: each
+        for each in (*status.container_statuses, *status.init_container_statuses)
+        if each.resources is not None
+    }
     running: Counter[str] = Counter()
     for container in spec.containers:
-        running.update(_amounts(container.resources.requests))
+        running.update(_of_container(container, given, status))
     sidecars: Counter[str] = Counter()
     peak: dict[str, int] = {}
     for container in spec.init_containers:
-        own = _amounts(container.resources.requests)
         if container.restart_policy == "Always":
-            sidecars.update(own)
+            sidecars.update(_of_container(container, given, status))
             moment: Mapping[str, int] = sidecars
         else:
-            moment = sidecars + Counter(own)
+            moment = sidecars + Counter(_amounts(container.resources.requests))
         peak = _largest(peak, moment)
     total = _largest(running + sidecars, peak)
     if spec.resources is not None:
-        total.update(_amounts(spec.resources.requests))
+        wanted = {
+            name: amount
+            for name, amount in _amounts(spec.resources.requests).items()
+            if name.startswith(OF_A_POD)
+        }
+        if status.resources is not None:
+            effective = _resized(wanted, status.resources, status.allocated_resources, status)
+            wanted = {name: effective.get(name, 0) for name in wanted}
+        total.update(wanted)
     for name, amount in _amounts(spec.overhead).items():
         total[name] = total.get(name, 0) + amount
     total["pods"] = 1
     return {name: amount for name, amount in total.items() if amount}
 
 
+def _of_container(
+    container: wire.Container, given: Mapping[str, wire.ContainerStatus], status: wire.PodStatus
+) -> dict[str, int]:
+    wanted = _amounts(container.resources.requests)
+    told = given.get(container.name)
+    if told is None or told.resources is None:
+        return wanted
+    return _resized(wanted, told.resources, told.allocated_resources, status)
+
+
+def _resized(
+    wanted: Mapping[str, int],
+    actual: wire.Resources,
+    allocated: wire.Quantities,
+    status: wire.PodStatus,
+) -> dict[str, int]:
+    """What is wanted does not count where the kubelet has said that it will never fit."""
+    kept = _largest(_amounts(actual.requests), _amounts(allocated))
+    pending = next((each for each in status.conditions if each.type == "PodResizePending"), None)
+    if pending is not None and pending.reason == "Infeasible":
+        return kept
+    return _largest(wanted, kept)
+
+
 def unsupported_rule(spec: wire.PodSpec) -> str:
     """A rule in the pod that this version does not schedule by. Better said aloud than silently broken."""
     present: Iterable[tuple[str, bool]] = (
-        (
-            "spec.volumes[] with a PersistentVolumeClaim",
-            any(v.persistent_volume_claim is not None or wire.present(v.ephemeral) for v in spec.volumes),
-        ),
         ("spec.resourceClaims", bool(spec.resource_claims)),
-        (
-            "GPU requests of init containers",
-            any(not names.GPU_RESOURCES.isdisjoint(c.resources.limits) for c in spec.init_containers),
-        ),
+        ("GPU requests of init containers beyond those of the containers", _init_gpus(spec)),
     )
     used = [rule for rule, is_used in present if is_used]
     if not used:
         return ""
     return f"{', '.join(used)}: this version of Alnair cannot honour it; remove it or use another scheduler"
+
+
+def _init_gpus(spec: wire.PodSpec) -> bool:
+    """Whole cards that the containers have anyway serve their init containers too; nothing else can be given yet."""
+    asking = [
+        each for each in spec.init_containers if not names.GPU_RESOURCES.isdisjoint(each.resources.limits)
+    ]
+    try:
+        had = sum(_amounts(each.resources.limits).get(names.NVIDIA_GPU, 0) for each in spec.containers)
+        return any(
+            each.restart_policy == "Always"
+            or not CARD_RESOURCES.isdisjoint(each.resources.limits)
+            or _amounts(each.resources.limits)[names.NVIDIA_GPU] > had
+            for each in asking
+        )
+    except BadQuantity:
+        return True
 
 
 def _amounts(quantities: wire.Quantities) -> dict[str, int]:

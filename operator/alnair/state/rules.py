@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from alnair.state import wire
+from alnair.state.migration import disk_of
 from alnair.state.selectors import (
     Labels,
     NodeTerm,
@@ -19,7 +20,7 @@ from alnair.state.selectors import (
     read_pod_term,
     read_selector,
 )
-from alnair.state.shapes import EVERY_IP, HostPort, SpreadRule
+from alnair.state.shapes import EVERY_IP, ClaimUse, Disk, HostPort, SpreadRule
 
 NO_NODES = wire.NodeAffinity()
 NO_PODS = wire.PodAffinity()
@@ -31,8 +32,14 @@ def placement_rules(meta: wire.Metadata, spec: wire.PodSpec) -> dict[str, Any]:
         "node_selector": tuple(sorted(spec.node_selector.items())),
         "tolerations": tuple(dict.fromkeys(spec.tolerations)),
         "ports": host_ports(spec),
-        "images": tuple(each.image for each in (*spec.init_containers, *spec.containers) if each.image),
+        "images": tuple(
+            full_image_name(each.image) for each in (*spec.init_containers, *spec.containers) if each.image
+        ),
     }
+    if spec.volumes:
+        found |= {"claims": claim_uses(meta, spec), "disks": disks(spec)}
+        mounted = (each.image.reference for each in spec.volumes if each.image is not None)
+        found["mounted_images"] = tuple(full_image_name(name) for name in mounted if name)
     if spec.affinity is not None:
         found |= _affinity(spec.affinity, meta)
     if spec.topology_spread_constraints:
@@ -88,6 +95,11 @@ def spread_rule(constraint: wire.SpreadConstraint, *, namespace: str, labels: La
     )
 
 
+def full_image_name(name: str) -> str:
+    """As kubelets list it: with a tag, `latest` if it names none. A colon before a slash is a registry's port."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
 def host_ports(spec: wire.PodSpec) -> tuple[HostPort, ...]:
     """Those of containers and of sidecars; an ordinary init container is done before anybody could mind."""
     sidecars = (each for each in spec.init_containers if each.restart_policy == "Always")
@@ -99,3 +111,30 @@ def host_ports(spec: wire.PodSpec) -> tuple[HostPort, ...]:
             if port.host_port > 0
         )
     )
+
+
+def claim_uses(meta: wire.Metadata, spec: wire.PodSpec) -> tuple[ClaimUse, ...]:
+    """Those that the pod names, and those that are made for it and named after it."""
+    uses: dict[ClaimUse, None] = {}
+    for volume in spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            uses[ClaimUse(f"{meta.namespace}/{volume.persistent_volume_claim.claim_name}")] = None
+        elif wire.present(volume.ephemeral):
+            uses[ClaimUse(f"{meta.namespace}/{meta.name}-{volume.name}", owner=meta.uid)] = None
+    return tuple(uses)
+
+
+ISCSI, RBD = "iscsi", "rbd"
+
+
+def disks(spec: wire.PodSpec) -> tuple[Disk, ...]:
+    """Disks that the pod names without a claim."""
+    found: dict[Disk, None] = {}
+    for volume in spec.volumes:
+        if volume.iscsi is not None:
+            found[Disk(ISCSI, (volume.iscsi.iqn,), volume.iscsi.read_only)] = None
+        elif (rbd := volume.rbd) is not None:
+            found[Disk(RBD, (rbd.pool, rbd.image, *sorted(rbd.monitors)), rbd.read_only)] = None
+        elif (disk := disk_of(volume)) is not None:
+            found[disk] = None
+    return tuple(found)

@@ -14,6 +14,8 @@ from alnair.state import wire
 
 Labels = Mapping[str, str]
 
+LONGEST_NUMBER = 1000  # digits; zeros in front are allowed, and somebody else's text must not cost us much
+
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
@@ -61,7 +63,7 @@ class Requirement:
 
 def whole_number(text: str | None) -> int | None:
     """As Go's ParseInt reads it: ASCII digits with a sign, within 64 bits."""
-    if text is None or not text.isascii() or not text.lstrip("+-").isdigit() or len(text) > 20:
+    if text is None or not text.isascii() or not text.lstrip("+-").isdigit() or len(text) > LONGEST_NUMBER:
         return None
     try:
         number = int(text)

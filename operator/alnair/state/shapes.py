@@ -22,7 +22,7 @@ APART = "apart"  # PodTerm: who must not come near
 NEAR = "near"  # PodTerm: whom it required to be near; others are drawn to it
 LIKES = "likes"  # (weight, PodTerm): whom it would like near (or, below 0, far away)
 DISK = "disk"  # Disk
-CLAIM = "claim"  # "namespace/name" of a PersistentVolumeClaim
+CLAIM = "claim"  # "namespace/name" of a PersistentVolumeClaim that the pod names (not one made for it alone)
 
 Tag = tuple[str, Hashable]
 
@@ -56,6 +56,18 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimUse:
+    """A pod mounts this PersistentVolumeClaim ("namespace/name"). `owner`: it is made for the pod of this UID alone (a
+    generic ephemeral volume), and is none of the pod's if it belongs to another."""
+
+    key: str
+    owner: str = ""
+
+    def __str__(self) -> str:
+        return self.key.partition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
 class SpreadRule:
     """One topology spread constraint. `hard`: DoNotSchedule."""
 
@@ -83,9 +95,10 @@ class PodShape:
     preferred_pods: tuple[tuple[int, PodTerm], ...] = ()  # weight below 0: rather not near
     spread: tuple[SpreadRule, ...] = ()
     ports: tuple[HostPort, ...] = ()
-    claims: tuple[str, ...] = ()  # "namespace/name"
+    claims: tuple[ClaimUse, ...] = ()
     disks: tuple[Disk, ...] = ()
-    images: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()  # of each container, with a tag
+    mounted_images: tuple[str, ...] = ()  # of image volumes
     tags: tuple[Tag, ...] = field(init=False, compare=False, repr=False)
     selecting: bool = field(init=False, compare=False, repr=False)
     """It has rules about other pods: asks who is where."""
@@ -97,7 +110,7 @@ class PodShape:
         tags += [(NEAR, term) for term in self.near]
         tags += [(LIKES, wish) for wish in self.preferred_pods]
         tags += [(DISK, disk) for disk in self.disks]
-        tags += [(CLAIM, claim) for claim in self.claims]
+        tags += [(CLAIM, claim.key) for claim in self.claims if not claim.owner]
         object.__setattr__(self, "tags", tuple(tags))
         object.__setattr__(
             self, "selecting", bool(self.near or self.apart or self.preferred_pods or self.spread)
@@ -117,6 +130,7 @@ class PodShape:
             self.claims,
             self.disks,
             self.images,
+            self.mounted_images,
         )
         object.__setattr__(self, "_hash", hash(parts))
 
@@ -133,3 +147,11 @@ class PodClass:
     labels: Labels = field(default_factory=dict)
     terminating: bool = False
     node_name: str = ""
+    ghost: bool = False  # only keeps room: no rule about other pods sees it
+
+
+def ghost(pod: PodClass) -> PodClass:
+    """What would be in the way on its node if the pod were there, and nothing else of it."""
+    shape = pod.shape
+    kept = PodShape(requests=shape.requests, ports=shape.ports, claims=shape.claims, disks=shape.disks)
+    return PodClass(kept, ghost=True)

@@ -141,10 +141,62 @@ class ClaimVolume(Struct, rename="camel"):
     read_only: bool = False
 
 
-class Volume(Struct, rename="camel"):
+class GceDisk(Struct, rename="camel"):
+    pd_name: str
+    read_only: bool = False
+
+
+class AwsDisk(Struct, rename="camel"):
+    volume_id: str = msgspec.field(name="volumeID")
+    read_only: bool = False
+
+
+class AzureDisk(Struct, rename="camel"):
+    disk_uri: str = msgspec.field(name="diskURI")
+    kind: str | None = None
+
+
+class CinderDisk(Struct, rename="camel"):
+    volume_id: str = msgspec.field(name="volumeID")
+
+
+class PortworxDisk(Struct, rename="camel"):
+    volume_id: str = msgspec.field(name="volumeID")
+
+
+class IscsiDisk(Struct, rename="camel"):
+    iqn: str
+    read_only: bool = False
+
+
+class RbdDisk(Struct, rename="camel"):
+    monitors: list[str] = []
+    image: str = ""
+    pool: str = "rbd"
+    read_only: bool = False
+
+
+class InTreeDisks(Struct, rename="camel"):
+    """The old kinds that a CSI driver has taken over, in pods and in PersistentVolumes alike."""
+
+    gce_persistent_disk: GceDisk | None = None
+    aws_elastic_block_store: AwsDisk | None = None
+    azure_disk: AzureDisk | None = None
+    cinder: CinderDisk | None = None
+    portworx_volume: PortworxDisk | None = None
+
+
+class ImageVolume(Struct):
+    reference: str = ""
+
+
+class Volume(InTreeDisks, rename="camel"):
     name: str = ""
     persistent_volume_claim: ClaimVolume | None = None
     ephemeral: Raw = ABSENT
+    iscsi: IscsiDisk | None = None
+    rbd: RbdDisk | None = None
+    image: ImageVolume | None = None
 
 
 class PodSpec(Struct, rename="camel"):
@@ -164,9 +216,28 @@ class PodSpec(Struct, rename="camel"):
     resource_claims: list[Raw] = []
 
 
+class ContainerStatus(Struct, rename="camel"):
+    """What the kubelet gave the container (`resources`) or will (`allocated_resources`) while it is resized."""
+
+    name: str = ""
+    resources: Resources | None = None
+    allocated_resources: Quantities = {}
+
+
+class PodCondition(Struct):
+    type: str
+    status: str = ""
+    reason: str = ""
+
+
 class PodStatus(Struct, rename="camel"):
     phase: str = ""
     nominated_node_name: str = ""
+    conditions: list[PodCondition] = []
+    container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
+    resources: Resources | None = None
+    allocated_resources: Quantities = {}
 
 
 class Pod(Struct):
@@ -208,5 +279,139 @@ class Node(Struct):
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
 
+class ServiceSpec(Struct):
+    selector: dict[str, str] | None = None
+
+
+class Service(Struct):
+    metadata: Metadata
+    spec: ServiceSpec = msgspec.field(default_factory=ServiceSpec)
+
+
 class Namespace(Struct):
     metadata: Metadata
+
+
+# -- storage -----------------------------------------------------------------------------------------------------
+
+
+class ClaimSpec(Struct, rename="camel"):
+    access_modes: list[str] = []
+    resources: Resources = msgspec.field(default_factory=Resources)
+    selector: LabelSelector | None = None
+    storage_class_name: str | None = None
+    volume_name: str = ""
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class ClaimStatus(Struct):
+    phase: str = ""
+
+
+class PersistentVolumeClaim(Struct):
+    metadata: Metadata
+    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
+    status: ClaimStatus = msgspec.field(default_factory=ClaimStatus)
+
+
+class ClaimReference(Struct):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+
+class CsiSource(Struct, rename="camel"):
+    driver: str
+    volume_handle: str = ""
+
+
+class VolumeNodeAffinity(Struct):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(InTreeDisks, rename="camel"):
+    capacity: Quantities = {}
+    access_modes: list[str] = []
+    claim_ref: ClaimReference | None = None
+    storage_class_name: str = ""
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    csi: CsiSource | None = None
+
+
+class PersistentVolumeStatus(Struct):
+    phase: str = ""
+
+
+class PersistentVolume(Struct):
+    metadata: Metadata
+    spec: PersistentVolumeSpec = msgspec.field(default_factory=PersistentVolumeSpec)
+    status: PersistentVolumeStatus = msgspec.field(default_factory=PersistentVolumeStatus)
+
+
+class TopologyExpression(Struct):
+    key: str
+    values: list[str] = []
+
+
+class TopologyTerm(Struct, rename="camel"):
+    match_label_expressions: list[TopologyExpression] = []
+
+
+class StorageClass(Struct, rename="camel"):
+    metadata: Metadata
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: list[TopologyTerm] = []
+
+
+class DriverAllocatable(Struct):
+    count: int | None = None
+
+
+class NodeDriver(Struct):
+    name: str
+    allocatable: DriverAllocatable | None = None
+
+
+class CSINodeSpec(Struct):
+    drivers: list[NodeDriver] | None = None
+
+
+class CSINode(Struct):
+    metadata: Metadata
+    spec: CSINodeSpec = msgspec.field(default_factory=CSINodeSpec)
+
+
+class CSIDriverSpec(Struct, rename="camel"):
+    storage_capacity: bool | None = None
+
+
+class CSIDriver(Struct):
+    metadata: Metadata
+    spec: CSIDriverSpec = msgspec.field(default_factory=CSIDriverSpec)
+
+
+class CSIStorageCapacity(Struct, rename="camel"):
+    metadata: Metadata
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: str | int | None = None
+    maximum_volume_size: str | int | None = None
+
+
+class AttachmentSource(Struct, rename="camel"):
+    persistent_volume_name: str | None = None
+
+
+class AttachmentSpec(Struct, rename="camel"):
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachmentSource = msgspec.field(default_factory=AttachmentSource)
+
+
+class VolumeAttachment(Struct):
+    metadata: Metadata
+    spec: AttachmentSpec = msgspec.field(default_factory=AttachmentSpec)

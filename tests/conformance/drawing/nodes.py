@@ -31,7 +31,7 @@ def draw_nodes(world: World) -> None:
 def _node(dice: Dice, name: str) -> Place:
     holds = _holds(dice)
     spec: Manifest = {}
-    if dice.chance(0.3):
+    if dice.chance(0.38):
         spec["taints"] = _taints(dice)
     if dice.chance(0.12):
         spec["unschedulable"] = True
@@ -62,6 +62,8 @@ def _labels(dice: Dice, name: str) -> dict[str, str]:
         labels[RACK] = dice.pick(("r1", "r2", "r3", "r4"))
     if dice.chance(0.1):
         labels["failure-domain.beta.kubernetes.io/zone"] = labels.get(ZONE, "z1")
+    if dice.chance(0.2):
+        labels["topology.gke.io/zone"] = labels.get(ZONE, "z1")
     for key, values in NODE_LABELS.items():
         if dice.chance(0.8):
             labels[key] = dice.pick(values)
@@ -72,7 +74,7 @@ def _holds(dice: Dice) -> dict[str, int]:
     holds = {
         "cpu": dice.pick((1000, 2000, 4000, 3500)),
         "memory": dice.pick((1 << 30, 2 << 30, 4_000_000_000, (1 << 30) + 7)),
-        "pods": dice.weighted(((110, 0.75), (4, 0.1), (6, 0.1), (2, 0.05))),
+        "pods": dice.weighted(((110, 0.9), (4, 0.04), (6, 0.06))),
     }
     if dice.chance(0.85):
         holds["ephemeral-storage"] = dice.pick((10 << 30, 5_000_000_000))
@@ -87,8 +89,16 @@ def _holds(dice: Dice) -> dict[str, int]:
 
 def _taints(dice: Dice) -> list[dict[str, str]]:
     taints = []
-    for key in dice.some(TAINT_KEYS, 1, 2):
-        value = dice.pick(("", "x", "y")) if key != "speed" else dice.pick(("5", "10", "100", "007", "fast"))
+    keys = dict.fromkeys(
+        dice.weighted((("speed", 0.45), ("dedicated", 0.3), ("example.com/gpu", 0.25)))
+        for _ in range(dice.weighted(((1, 0.7), (2, 0.3))))
+    )
+    for key in keys:
+        value = (
+            dice.pick(("", "x", "y"))
+            if key != "speed"
+            else dice.pick(("5", "10", "100", "5", "10", "100", "007", "fast"))
+        )
         taint = {
             "key": key,
             "effect": dice.weighted((("NoSchedule", 0.55), ("NoExecute", 0.2), ("PreferNoSchedule", 0.25))),

@@ -42,7 +42,7 @@ def _term(world: World) -> Manifest:
 
 def _expression(dice: Dice) -> Manifest:
     vocabulary = {**NODE_LABELS, ZONE: ("z1", "z2", "z3"), RACK: ("r1", "r2", "r3", "r4")}
-    operator = dice.pick(("In", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))
+    operator = dice.pick(("In", "In", "NotIn", "NotIn", "Exists", "Exists", "DoesNotExist", "Gt", "Lt"))
     if operator in ("Gt", "Lt"):
         return {"key": "gen", "operator": operator, "values": [dice.pick(("2", "3", "5", "7", "11", "12"))]}
     key = dice.pick(tuple(vocabulary))
@@ -65,7 +65,16 @@ def tolerations(world: World, pod: Manifest) -> None:
     """Near misses: made for taints that are there, with a word changed now and then."""
     dice = world.dice
     there = [taint for place in world.places for taint in place.taints]
-    found = [_toleration(dice, dice.pick(there)) for _ in range(dice.number(0, 3)) if there]
+    numbered = [taint for taint in there if taint["key"] == "speed"]
+    found = [
+        _toleration(dice, dice.pick(numbered if numbered and dice.chance(0.4) else there))
+        for _ in range(dice.number(1, 2))
+        if there
+    ]
+    if dice.chance(0.65):
+        # The other taints are no matter.
+        subjects = {each.get("key") for each in found}
+        found += [{"key": key, "operator": "Exists"} for key in TAINT_KEYS if key not in subjects]
     if dice.chance(0.5):
         effect = dice.pick(({}, {"effect": "NoSchedule"}, {"effect": "NoExecute"}))
         found.append({"key": CORDON, "operator": "Exists", **effect})
@@ -78,10 +87,13 @@ def _toleration(dice: Dice, taint: dict[str, str]) -> Manifest:
     if dice.chance(0.08):
         toleration = {"operator": "Exists"}  # an empty key is every key
     elif taint["key"] == "speed" and dice.chance(0.75):
+        operator = dice.pick(("Gt", "Lt"))
+        just = -1 if operator == "Gt" else 1
+        step = dice.pick((just, just, 0, -just))
         toleration = {
             "key": "speed",
-            "operator": dice.pick(("Gt", "Lt")),
-            "value": dice.pick(("4", "5", "6", "10", "99", "0")),
+            "operator": operator,
+            "value": str(int(value) + step) if value in ("5", "10", "100") else "50",
         }
     elif dice.chance(0.4):
         toleration = {"key": dice.pick((taint["key"], *TAINT_KEYS)), "operator": "Exists"}

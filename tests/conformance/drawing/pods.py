@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.drawing import company, placement, ports, resources, volumes
-from conformance.drawing.words import GPU, NAMESPACES, NEVER, PRIORITIES, SCHEDULER, Manifest
+from conformance.drawing import company, placement, ports, resources, spreading, volumes
+from conformance.drawing.words import (
+    CROWDED,
+    GPU,
+    NEVER,
+    POD_LABELS,
+    PRIORITIES,
+    SCHEDULER,
+    Manifest,
+)
 from conformance.drawing.world import World
 
 
-def _pod(world: World, name: str, scheduler: str) -> Manifest:
+def _pod(world: World, name: str, scheduler: str, namespace: str = "") -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": world.dice.pick(NAMESPACES)},
+        "metadata": {"name": name, "namespace": namespace or world.dice.weighted(CROWDED)},
         "spec": {
             "schedulerName": scheduler,
             "containers": [{"name": "main", "image": "pause"}],
@@ -28,9 +36,10 @@ def draw_existing(world: World) -> None:
     dice = world.dice
     for _ in range(dice.number(6, 28)):
         world.existing.append(_existing(world))
+    _draw_crowd(world)
     for place in world.places:
         there = sum(pod["spec"]["nodeName"] == place.name for pod in world.existing)
-        if dice.chance(0.2):
+        if dice.chance(0.12):
             # As many pods as there may be, or one short of it.
             most = str(there + dice.pick((0, 1)))
             for side in ("capacity", "allocatable"):
@@ -47,7 +56,7 @@ def _existing(world: World) -> Manifest:
     done = dice.chance(0.06)
     if done:
         pod["status"] = {"phase": dice.pick(("Succeeded", "Failed"))}
-    elif dice.chance(0.09):
+    elif dice.chance(0.14):
         pod["metadata"]["deletionTimestamp"] = "now"
     if dice.chance(0.6):
         before = place.left.copy()
@@ -58,15 +67,29 @@ def _existing(world: World) -> Manifest:
         company.anti_affinity(dice, pod, narrow=True)
     if dice.chance(0.06):
         company.affinity(world, pod)
-    if dice.chance(0.2):
+    if dice.chance(0.3):
         ports.host_ports(dice, pod)
-    if dice.chance(0.35):
+    if dice.chance(0.45):
         volumes.existing_volumes(world, pod)
     if dice.chance(0.2):
         pod["spec"]["priorityClassName"] = dice.pick(tuple(PRIORITIES))
     if dice.chance(0.02):
         pod["spec"]["nodeName"] = f"{world.prefix}-gone"
     return pod
+
+
+def _draw_crowd(world: World) -> None:
+    """Pods of one app, more of them on some nodes than on others."""
+    dice = world.dice
+    namespace, app = world.crowd = (dice.weighted(CROWDED), dice.pick(POD_LABELS["app"]))
+    liked = dice.some(world.places, 3, len(world.places))
+    for _ in range(dice.number(4, 12)):
+        pod = _pod(world, world.fresh("old"), "somebody-else", namespace)
+        pod["metadata"]["labels"] = {**company.pod_labels(dice), "app": app}
+        pod["spec"]["nodeName"] = dice.pick(liked).name
+        if dice.chance(0.15):
+            pod["metadata"]["deletionTimestamp"] = "now"
+        world.existing.append(pod)
 
 
 # -- promised a place
@@ -78,11 +101,11 @@ def draw_nominated(world: World) -> None:
     (kube-scheduler looks at a nominated pod's anti-affinity only if some other rule of the kind is there too.)
     """
     dice = world.dice
-    for _ in range(dice.weighted(((0, 0.3), (1, 0.3), (2, 0.3), (3, 0.1)))):
+    for _ in range(dice.weighted(((0, 0.2), (1, 0.3), (2, 0.3), (3, 0.2)))):
         pod = _pod(world, world.fresh("promised"), SCHEDULER)
         place = dice.pick(world.places)
         pod["spec"]["nodeSelector"] = dict(NEVER)
-        pod["spec"]["priorityClassName"] = dice.weighted((("low", 0.2), ("middle", 0.45), ("high", 0.35)))
+        pod["spec"]["priorityClassName"] = dice.weighted((("low", 0.35), ("middle", 0.35), ("high", 0.3)))
         pod["metadata"]["labels"] = company.pod_labels(dice)
         pod["status"] = {"nominatedNodeName": place.name}
         names = [name for name in place.left if name not in ("pods", GPU) and place.left[name] > 0]
@@ -105,14 +128,15 @@ def draw_judged(world: World, count: int) -> list[Manifest]:
 
 def _judged(world: World) -> Manifest:
     dice = world.dice
-    pod = _pod(world, world.fresh("new"), SCHEDULER)
+    rules = dict.fromkeys(
+        dice.weighted(RULES) for _ in range(dice.weighted(((1, 0.65), (2, 0.27), (3, 0.08))))
+    )
+    namespace = world.crowd[0] if spreading.spread in rules and dice.chance(0.8) else ""
+    pod = _pod(world, world.fresh("new"), SCHEDULER, namespace)
     if dice.chance(0.8):
         pod["metadata"]["labels"] = company.pod_labels(dice)
-    if dice.chance(0.25):
+    if dice.chance(0.4):
         pod["spec"]["priorityClassName"] = dice.pick(tuple(PRIORITIES))
-    rules = dict.fromkeys(
-        dice.weighted(RULES) for _ in range(dice.weighted(((1, 0.55), (2, 0.33), (3, 0.12))))
-    )
     for rule in rules:
         rule(world, pod)
     if "tolerations" not in pod["spec"]:
@@ -123,7 +147,13 @@ def _judged(world: World) -> Manifest:
             placement.tolerate_taints_only(world, pod)
     if dice.chance(0.04):
         company.preferred(dice, pod)
+    if pod["spec"].get("nodeSelector", {}).get("disk", "ssd") != "ssd" and _runs(pod, "picky"):
+        del pod["spec"]["runtimeClassName"]  # the apiserver refuses two opinions
     return pod
+
+
+def _runs(pod: Manifest, runtime: str) -> bool:
+    return bool(pod["spec"].get("runtimeClassName") == runtime)
 
 
 def _resources(world: World, pod: Manifest) -> None:
@@ -153,22 +183,8 @@ def _anti_affinity(world: World, pod: Manifest) -> None:
     company.anti_affinity(world.dice, pod)
 
 
-def _spread(world: World, pod: Manifest) -> None:
-    """With a look at which nodes count: a rule about nodes beside it, so that the two policies matter."""
-    company.spread(world, pod)
-    policies = [
-        constraint.get(field)
-        for constraint in pod["spec"]["topologySpreadConstraints"]
-        for field in ("nodeAffinityPolicy", "nodeTaintsPolicy")
-    ]
-    if any(policies) and world.dice.chance(0.5):
-        world.dice.pick((placement.node_selector, placement.node_affinity))(world, pod)
-    if "Honor" in policies[1::2] and world.dice.chance(0.7):
-        placement.tolerations(world, pod)
-
-
 def _disks(world: World, pod: Manifest) -> None:
-    volumes.disks(world.dice, pod)
+    volumes.disks(world, pod)
 
 
 def _gate(world: World, pod: Manifest) -> None:
@@ -180,19 +196,19 @@ def _nothing(world: World, pod: Manifest) -> None:
 
 
 RULES: tuple[tuple[Callable[[World, Manifest], None], float], ...] = (
-    (_resources, 0.2),
-    (_gpu, 0.03),
+    (_resources, 0.18),
+    (_gpu, 0.02),
     (_runtime, 0.015),
     (placement.node_selector, 0.04),
-    (placement.node_affinity, 0.11),
-    (placement.tolerations, 0.1),
-    (company.affinity, 0.09),
+    (placement.node_affinity, 0.13),
+    (placement.tolerations, 0.12),
+    (company.affinity, 0.07),
     (company.first_of_its_kind, 0.03),
-    (_anti_affinity, 0.09),
-    (_spread, 0.13),
+    (_anti_affinity, 0.08),
+    (spreading.spread, 0.15),
     (_ports, 0.09),
-    (volumes.claims, 0.14),
-    (_disks, 0.05),
-    (_gate, 0.01),
-    (_nothing, 0.05),
+    (volumes.claims, 0.17),
+    (_disks, 0.09),
+    (_gate, 0.012),
+    (_nothing, 0.03),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.drawing.dice import Dice
 from conformance.drawing.words import Manifest
 
-ADDRESSES = ("", "", "0.0.0.0", "10.0.0.1", "10.0.0.2", "::")
+ADDRESSES = ("", "", "0.0.0.0", "10.0.0.1", "10.0.0.1", "10.0.0.2", "::")
 
 
 def host_ports(dice: Dice, pod: Manifest) -> None:

@@ -6,7 +6,7 @@ overhead of a runtime class or the pod's own resources, so that the sum comes ou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from conformance.drawing.dice import Dice
 from conformance.drawing.quantities import written
@@ -18,20 +18,25 @@ STEP = {PAGES: PAGE}
 
 POD_LEVEL = ("cpu", "memory", PAGES)
 WAYS = (
-    ("plain", 0.3),
+    ("plain", 0.25),
     ("init", 0.15),
     ("sidecar", 0.14),
     ("init after sidecar", 0.1),
     ("init before sidecar", 0.06),
-    ("overhead", 0.13),
-    ("pod level", 0.12),
+    ("overhead", 0.2),
+    ("pod level", 0.17),
 )
 
 
-def shape_request(dice: Dice, spec: Manifest, wanted: Mapping[str, int]) -> None:
+EXISTING_WAYS = (*WAYS, ("overhead", 0.25), ("pod level", 0.1))
+
+Ways = Sequence[tuple[str, float]]
+
+
+def shape_request(dice: Dice, spec: Manifest, wanted: Mapping[str, int], ways: Ways = WAYS) -> None:
     """Makes the pod take exactly so much, as its way of counting goes."""
     rest = {name: amount for name, amount in wanted.items() if amount > 0}
-    way = dice.weighted(WAYS)
+    way = dice.weighted(ways)
     if way == "overhead":
         way = "plain"
         fitting = [
@@ -112,6 +117,7 @@ def _pod_level(dice: Dice, spec: Manifest, rest: dict[str, int]) -> None:
         return
     asked = {name: written(name, amount, dice) for name, amount in whole.items()}
     if PAGES in asked:
+        asked.setdefault("cpu", "50m")
         spec["resources"] = {"requests": asked, "limits": {PAGES: asked[PAGES]}}
     elif dice.chance(0.25):
         spec["resources"] = {"limits": asked}
@@ -160,7 +166,7 @@ def take_some(world: World, spec: Manifest, place: Place) -> None:
     wanted = {name: amount_below(dice, name, place.left[name]) for name in dice.some(names, 0, 3)}
     if dice.chance(0.02):
         wanted["cpu"] = place.left["cpu"] + 500  # somebody bound more than there is
-    shape_request(dice, spec, wanted)
+    shape_request(dice, spec, wanted, EXISTING_WAYS)
     place.left.subtract(wanted)
 
 
@@ -169,15 +175,17 @@ def amount_below(dice: Dice, name: str, most: int) -> int:
     return max(dice.pick((most // 4, most // 2, most, dice.number(0, most))), step) // step * step
 
 
-def at_the_edge(world: World, spec: Manifest, *, only: tuple[str, ...] = ()) -> Place:
+def at_the_edge(world: World, spec: Manifest) -> None:
     """A pod under test that fits some node exactly, or misses it by the smallest unit."""
     dice = world.dice
-    place = dice.pick(world.places)
-    names = [name for name in place.left if name != "pods" and (not only or name in only)]
+    promised = [place for place in world.places if place.promised]
+    place = dice.pick(promised if promised and dice.chance(0.3) else world.places)
+    names = [name for name in place.left if name != "pods"]
+    if place.promised and dice.chance(0.7):
+        names = list(place.promised)
     wanted: dict[str, int] = {}
     for name in dice.some(names, 1, 2):
         left = place.left[name] - (place.promised[name] if dice.chance(0.7) else 0)
         step = STEP.get(name, 1)
         wanted[name] = max(left + step * dice.pick((-1, 0, 0, 1, 1)), step)
     shape_request(dice, spec, wanted)
-    return place

@@ -15,6 +15,9 @@ GIB = 1 << 30
 HOLD = "conformance.example/hold"
 """A finalizer: what has it stays when it is deleted, until the scenario is cleared."""
 
+SUCCESSORS = {"kubernetes.io/gce-pd": "pd.csi.storage.gke.io", "kubernetes.io/aws-ebs": "ebs.csi.aws.com"}
+"""The CSI drivers that took over from the old kinds of disk."""
+
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 CAPACITY_NAMESPACE = "grey"
 
@@ -32,6 +35,7 @@ def draw_storage(world: World) -> None:
     world.objects += [
         _class(world, "static", "kubernetes.io/no-provisioner", "WaitForFirstConsumer"),
         _class(world, "dynamic", driver(world, "disk"), "WaitForFirstConsumer", topologies=True),
+        _class(world, "free", driver(world, "disk"), "WaitForFirstConsumer"),
         _class(world, "capacity", driver(world, "pool"), "WaitForFirstConsumer"),
         _class(world, "immediate", driver(world, "disk"), "Immediate"),
         _driver(world, "disk", storageCapacity=False),
@@ -39,7 +43,7 @@ def draw_storage(world: World) -> None:
     ]
     dice = world.dice
     for place in world.places:
-        if dice.chance(0.75):
+        if dice.chance(0.8):
             world.objects.append(_csi_node(world, place.name))
     for _ in range(dice.number(0, 3)):
         world.objects.append(_capacity(world))
@@ -57,18 +61,18 @@ def _class(world: World, word: str, provisioner: str, mode: str, *, topologies: 
     }
     dice = world.dice
     if topologies and dice.chance(0.75):
-        made["allowedTopologies"] = [
-            {
-                "matchLabelExpressions": [
-                    {"key": key, "values": dice.some(values, 1, 2)}
-                    for key, values in dice.some(
-                        ((ZONE, ("z1", "z2", "z3")), (RACK, ("r1", "r2", "r3", "r4"))), 1, 2
-                    )
-                ]
-            }
-            for _ in range(dice.weighted(((1, 0.7), (2, 0.3))))
-        ]
+        terms = [_topology(world) for _ in range(dice.weighted(((1, 0.7), (2, 0.3))))]
+        # The apiserver refuses the same term twice.
+        made["allowedTopologies"] = terms[:1] if terms[0] == terms[-1] else terms
     return made
+
+
+def _topology(world: World) -> Manifest:
+    dice = world.dice
+    keys = {ZONE: ("z1", "z2", "z3"), RACK: ("r1", "r2", "r3", "r4")}
+    chosen = dice.some(tuple(keys), 1, 2)
+    lines = [{"key": key, "values": sorted(dice.some(keys[key], 1, 2))} for key in sorted(chosen)]
+    return {"matchLabelExpressions": lines}
 
 
 def _driver(world: World, word: str, **spec: Any) -> Manifest:
@@ -85,13 +89,22 @@ def _csi_node(world: World, node: str) -> Manifest:
     drivers = []
     for word in dice.some(("disk", "pool"), 1, 2):
         entry: Manifest = {"name": driver(world, word), "nodeID": node}
-        if dice.chance(0.8):
-            entry["allocatable"] = {"count": dice.weighted(((1, 0.35), (2, 0.35), (3, 0.2), (0, 0.1)))}
+        if dice.chance(0.85):
+            entry["allocatable"] = {"count": dice.weighted(((1, 0.5), (2, 0.3), (3, 0.1), (0, 0.1)))}
         drivers.append(entry)
+    metadata: Manifest = {"name": node}
+    if dice.chance(0.3):
+        # On this node CSI drivers have taken over from the old kinds, and count their disks.
+        moved = dice.some(tuple(SUCCESSORS), 1, 2)
+        metadata["annotations"] = {"storage.alpha.kubernetes.io/migrated-plugins": ",".join(moved)}
+        drivers += [
+            {"name": SUCCESSORS[plugin], "nodeID": node, "allocatable": {"count": dice.number(1, 2)}}
+            for plugin in moved
+        ]
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSINode",
-        "metadata": {"name": node},
+        "metadata": metadata,
         "spec": {"drivers": drivers},
     }
 
@@ -136,6 +149,17 @@ def volume(world: World, *, storage_class: str, size: int) -> Manifest:
     }
 
 
+FLAWS = (
+    ("none", 0.7),
+    ("phase", 0.08),
+    ("mode", 0.06),
+    ("access", 0.06),
+    ("deleted", 0.04),
+    ("taken", 0.04),
+    ("attributes", 0.02),
+)
+
+
 def waiting_volume(world: World) -> Manifest:
     """A volume of the static class that waits for a claim, or looks as if it did."""
     dice = world.dice
@@ -144,16 +168,7 @@ def waiting_volume(world: World) -> Manifest:
         reachable_from(world, made)
     if dice.chance(0.5):
         made["metadata"]["labels"] = {"grade": dice.pick(("gold", "tin"))}
-    flaw = dice.weighted(
-        (
-            ("none", 0.72),
-            ("phase", 0.08),
-            ("mode", 0.06),
-            ("access", 0.06),
-            ("deleted", 0.04),
-            ("taken", 0.04),
-        )
-    )
+    flaw = dice.weighted(FLAWS)
     if flaw == "phase":
         made["status"] = {"phase": dice.pick(("Released", "Failed", "Pending"))}
     elif flaw == "mode":
@@ -162,6 +177,8 @@ def waiting_volume(world: World) -> Manifest:
         made["spec"]["accessModes"] = ["ReadOnlyMany"]
     elif flaw == "deleted":
         made["metadata"].update(finalizers=[HOLD], deletionTimestamp="now")
+    elif flaw == "attributes":
+        made["spec"]["volumeAttributesClassName"] = "fast"
     elif flaw == "taken":
         made["spec"]["claimRef"] = {"kind": "PersistentVolumeClaim", "namespace": "red", "name": "somebody"}
     return made

@@ -31,19 +31,25 @@ def claims(world: World, pod: Manifest) -> None:
             mount(pod, {"persistentVolumeClaim": {"claimName": name}})
 
 
-def disks(dice: Dice, pod: Manifest) -> None:
+def disks(world: World, pod: Manifest) -> None:
+    """Mostly such as other pods have."""
+    dice = world.dice
+    there = [each for other in world.existing for each in other["spec"].get("volumes", ()) if _is_disk(each)]
     for _ in range(dice.weighted(((1, 0.8), (2, 0.2)))):
-        mount(pod, _disk(dice))
+        if there and dice.chance(0.75):
+            mount(pod, _like(dice, dice.pick(there)))
+        else:
+            mount(pod, _disk(dice))
 
 
 def existing_volumes(world: World, pod: Manifest) -> None:
     """For a pod that is bound already: claims that count against attach limits, disks that others want."""
     dice = world.dice
-    if dice.chance(0.4):
-        disks(dice, pod)
+    if dice.chance(0.5):
+        disks(world, pod)
         return
     for _ in range(dice.weighted(((1, 0.7), (2, 0.3)))):
-        kind = dice.weighted(((_bound, 0.75), (_single, 0.1), (_dynamic, 0.1), (_missing, 0.05)))
+        kind = dice.weighted(((_bound, 0.68), (_single, 0.18), (_dynamic, 0.1), (_missing, 0.04)))
         name = kind(world, pod)
         if name:
             mount(pod, {"persistentVolumeClaim": {"claimName": name}})
@@ -110,17 +116,29 @@ def _bound(world: World, pod: Manifest) -> str:
     to = volume(world, storage_class=named(world, "dynamic"), size=fresh_size(world))
     if dice.chance(0.3):
         reachable_from(world, to)
-    if dice.chance(0.3):
+    if dice.chance(0.4):
         key = dice.weighted(((ZONE, 0.7), (BETA_ZONE, 0.3)))
         to["metadata"]["labels"] = {key: dice.pick(("z1", "z2", "z3", "z1__z2", "z2__z3", "z9"))}
-    if dice.chance(0.1):
+    if dice.chance(0.25):
         del to["spec"]["csi"]
-        to["spec"]["hostPath"] = {"path": "/srv"}
+        to["spec"].update(_old_source(world))
     _attach(claim, to)
     world.objects.append(to)
-    if dice.chance(0.25):
+    if dice.chance(0.45):
         world.objects.append(_attachment(world, to))
     return _name(claim)
+
+
+def _old_source(world: World) -> Manifest:
+    """What a volume was made of before there were drivers."""
+    name = world.fresh("disk")
+    return world.dice.pick(
+        (
+            {"hostPath": {"path": "/srv"}},
+            {"gcePersistentDisk": {"pdName": name}},
+            {"awsElasticBlockStore": {"volumeID": f"vol-{name}"}},
+        )
+    )
 
 
 def _attachment(world: World, to: Manifest) -> Manifest:
@@ -131,10 +149,22 @@ def _attachment(world: World, to: Manifest) -> Manifest:
         "metadata": {"name": world.fresh("attachment")},
         "spec": {
             "attacher": driver(world, "disk"),
-            "nodeName": world.dice.pick(world.places).name,
+            "nodeName": _attaching_node(world),
             "source": {"persistentVolumeName": to["metadata"]["name"]},
         },
     }
+
+
+def _attaching_node(world: World) -> str:
+    """Mostly one that may attach few."""
+    counting = [
+        each["metadata"]["name"]
+        for each in world.objects
+        if each["kind"] == "CSINode" and any("allocatable" in entry for entry in each["spec"]["drivers"])
+    ]
+    if counting and world.dice.chance(0.85):
+        return str(world.dice.pick(counting))
+    return world.dice.pick(world.places).name
 
 
 def _single(world: World, pod: Manifest) -> str:
@@ -177,6 +207,8 @@ def _static(world: World, pod: Manifest) -> str:
         claim["spec"]["selector"] = {"matchLabels": {"grade": dice.pick(("gold", "tin"))}}
     if dice.chance(0.07):
         claim["spec"]["volumeMode"] = "Block"
+    if dice.chance(0.03):
+        claim["spec"]["volumeAttributesClassName"] = "fast"
     if dice.chance(0.12):
         mine = volume(world, storage_class=named(world, "static"), size=fresh_size(world))
         mine["spec"]["claimRef"] = {"namespace": pod["metadata"]["namespace"], "name": _name(claim)}
@@ -200,10 +232,16 @@ def _claims_of(world: World, pod: Manifest) -> list[Manifest]:
 
 def _dynamic(world: World, pod: Manifest) -> str:
     """Made where the pod goes, if the class allows that place."""
-    dice = world.dice
-    claim = _claim(world, pod, named(world, "dynamic"), size=1)
-    if dice.chance(0.15):
-        claim["metadata"]["annotations"] = {SELECTED_NODE: dice.pick(world.places).name}
+    claim = _claim(world, pod, named(world, world.dice.pick(("dynamic", "dynamic", "free"))), size=1)
+    if world.dice.chance(0.1):
+        claim["metadata"]["annotations"] = {SELECTED_NODE: world.dice.pick(world.places).name}
+    return _name(claim)
+
+
+def _selected(world: World, pod: Manifest) -> str:
+    """Being made for a node already."""
+    claim = _claim(world, pod, named(world, "free"), size=1)
+    claim["metadata"]["annotations"] = {SELECTED_NODE: world.dice.pick(world.places).name}
     return _name(claim)
 
 
@@ -259,18 +297,36 @@ CLAIMS: dict[str, tuple[Callable[[World, Manifest], str], float]] = {
     "bound": (_bound, 0.34),
     "static": (_static, 0.2),
     "dynamic": (_dynamic, 0.14),
+    "selected": (_selected, 0.04),
     "capacity": (_capacity, 0.12),
-    "single": (_single, 0.06),
-    "immediate": (_immediate, 0.04),
+    "single": (_single, 0.13),
+    "immediate": (_immediate, 0.05),
     "half bound": (_half_bound, 0.02),
-    "missing": (_missing, 0.025),
-    "deleted": (_deleted, 0.025),
+    "missing": (_missing, 0.05),
+    "deleted": (_deleted, 0.045),
     "lost": (_lost, 0.01),
-    "ephemeral": (_ephemeral, 0.02),
+    "ephemeral": (_ephemeral, 0.035),
 }
 
 
 # -- disks
+
+DISKS = ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")
+
+
+def _is_disk(volume: Manifest) -> bool:
+    return any(kind in volume for kind in DISKS)
+
+
+def _like(dice: Dice, volume: Manifest) -> Manifest:
+    """The same disk, or nearly."""
+    [kind] = [kind for kind in DISKS if kind in volume]
+    source = dict(volume[kind])
+    if dice.chance(0.4):
+        source["readOnly"] = not source.get("readOnly", False)
+    if kind == "rbd" and dice.chance(0.4):
+        source["monitors"] = dice.some(("10.1.0.1", "10.1.0.2", "10.1.0.3"), 1, 2)
+    return {kind: source}
 
 
 def _disk(dice: Dice) -> Manifest:

@@ -47,6 +47,8 @@ class World:
     """Everything that is neither a node nor a pod."""
     existing: list[Manifest] = field(default_factory=list)
     nominated: list[Manifest] = field(default_factory=list)
+    crowd: tuple[str, str] = ("red", "web")
+    """Namespace and app of the many equal pods that spread rules count."""
     counters: Counter[str] = field(default_factory=Counter)
 
     def fresh(self, kind: str) -> str:

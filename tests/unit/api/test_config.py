@@ -21,6 +21,16 @@ def test_the_shipped_profiles_are_three() -> None:
     spread = DEFAULT.profile(names.PROFILE_HIGH_PERFORMANCE)
     assert spread is not None
     assert (spread.scorers[0].name, spread.picker) == ("Spread", "worst-fit")
+    for profile in DEFAULT.profiles:
+        first, *wishes = profile.scorers
+        assert (first.name in ("BinPack", "Spread"), first.weight, profile.filters) == (True, 1, None)
+        assert {wish.name: wish.weight for wish in wishes} == {
+            "NodeAffinity": 2,
+            "InterPodAffinity": 2,
+            "PodTopologySpread": 2,
+            "TaintToleration": 3,
+            "ImageLocality": 1,
+        }
     assert DEFAULT.profile("default-scheduler") is None
 
 
@@ -42,7 +52,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         (GOOD + "\nextra: 1", "extra", "no field"),
         (GOOD.replace("picker", "piker"), "profiles[0].piker", "no field"),
         (GOOD.replace("best-fit", "first-fit"), "profiles[0].picker", "'best-fit' or 'worst-fit'"),
-        (GOOD.replace("BinPack", "binpack"), "profiles[0].scorers[0].name", "'BinPack' or 'Spread'"),
+        (GOOD.replace("BinPack", "binpack"), "profiles[0].scorers[0].name", "'BinPack', 'Spread', 'Least"),
         (GOOD.replace("weight: 2", "weight: 0"), "profiles[0].scorers[0].weight", "0: "),
         (GOOD.replace("weight: 2", "weight: '2'"), "profiles[0].scorers[0].weight", "integer"),
         (GOOD.replace("weight: 2", "weight: 1001"), "profiles[0].scorers[0].weight", "1000"),

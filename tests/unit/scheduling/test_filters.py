@@ -6,32 +6,27 @@ import numpy as np
 import pytest
 
 from alnair.scheduling.plugins import FILTERS
-from alnair.scheduling.plugins.taint_toleration import tolerates
-from alnair.state import wire
-from harness.builders import NodeBuilder, PodBuilder, node, pod
-from unit.builders import Cluster, advertising
+from harness.builders import NodeBuilder, PodBuilder, line, node, pod, term
+from unit.builders import Cluster, advertising, let_through, reasons
 
 A, B = node("a"), node("b")
 
 
-def let_through(rule: str, cluster: Cluster, asking: PodBuilder) -> list[str]:
-    draft = cluster.state.draft()
-    mask = FILTERS[rule].passes(cluster.kind(asking), draft) & draft.exists
-    return [draft.names[int(row)] for row in np.flatnonzero(mask)]
-
-
-def reasons(rule: str, cluster: Cluster, asking: PodBuilder) -> list[tuple[str, int]]:
-    draft, shape = cluster.state.draft(), cluster.kind(asking)
-    failed = np.flatnonzero(draft.exists & ~FILTERS[rule].passes(shape, draft))
-    return list(FILTERS[rule].reasons(shape, draft, failed))
-
-
 def test_the_filters_are_asked_in_this_order() -> None:
     assert list(FILTERS) == [
+        "NodeName",
         "NodeSelector",
+        "NodeAffinity",
         "NodeUnschedulable",
         "TaintToleration",
         "NodeReady",
+        "NodePorts",
+        "VolumeBinding",
+        "VolumeZone",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "InterPodAffinity",
+        "PodTopologySpread",
         "NodeResourcesFit",
         "GPUCards",
     ]
@@ -57,11 +52,14 @@ def test_every_filter_says_of_one_row_what_it_says_of_all(rule: str) -> None:
         pod("p").asking(cpu="2"),
         pod("p").slice(memory_gib=3),
         pod("p").asking(gpu=2).selecting(pool="x"),
+        pod("p").on_nodes(term(line("pool", "In", "x"))).on_host_port(80),
+        pod("p").near_to({"app": "x"}, key="pool").spread_over("pool", {"app": "x"}),
     ):
         shape = cluster.kind(asking)
         together = FILTERS[rule].passes(shape, draft)
         for row in np.flatnonzero(draft.exists):
             assert FILTERS[rule].passes(shape, draft.only(int(row)))[0] == together[row]
+        assert FILTERS[rule].passes(shape, draft.at(draft.rows[::-1])).tolist() == together[::-1].tolist()
 
 
 # -- NodeReady, NodeUnschedulable, NodeSelector ------------------------------------------------------------------
@@ -108,45 +106,6 @@ def test_a_selector_that_no_node_matches_is_named_in_full() -> None:
     assert reasons("NodeSelector", Cluster(A, B), asking) == [
         ("does not match the node selector disk=ssd,pool=y", 2)
     ]
-
-
-# -- TaintToleration ---------------------------------------------------------------------------------------------
-
-TAINT = wire.Taint(key="gpu", value="yes", effect="NoSchedule")
-
-
-@pytest.mark.parametrize(
-    ("toleration", "helps"),
-    [
-        (wire.Toleration(key="gpu", operator="Equal", value="yes", effect="NoSchedule"), True),
-        (wire.Toleration(key="gpu", value="yes"), True),
-        (wire.Toleration(key="gpu", operator="Exists"), True),
-        (wire.Toleration(operator="Exists"), True),
-        (wire.Toleration(operator="Exists", effect="NoSchedule"), True),
-        (wire.Toleration(key="gpu", value="no"), False),
-        (wire.Toleration(key="gpu", operator="Exists", effect="NoExecute"), False),
-        (wire.Toleration(key="gp", operator="Exists"), False),
-        (wire.Toleration(key="gpu", operator="Gt", value="1"), False),
-        (wire.Toleration(value="yes"), False),
-    ],
-)
-def test_a_toleration_helps_against_the_taint_it_names(toleration: wire.Toleration, helps: bool) -> None:
-    assert tolerates([toleration], TAINT) is helps
-
-
-@pytest.mark.parametrize(
-    ("effect", "keeps_away"), [("NoSchedule", True), ("NoExecute", True), ("PreferNoSchedule", False)]
-)
-def test_only_hard_taints_keep_pods_away(effect: str, keeps_away: bool) -> None:
-    cluster = Cluster(A.tainted("t", effect=effect))
-    assert let_through("TaintToleration", cluster, pod("p")) == ([] if keeps_away else ["a"])
-
-
-def test_every_taint_must_be_tolerated_and_the_first_that_is_not_is_named() -> None:
-    cluster = Cluster(A.tainted("one").tainted("two", "x"), B.tainted("two", "x"))
-    asking = pod("p").tolerating("one")
-    assert reasons("TaintToleration", cluster, asking) == [("has the untolerated taint two=x:NoSchedule", 2)]
-    assert let_through("TaintToleration", cluster, asking.tolerating("two", "x")) == ["a", "b"]
 
 
 # -- NodeResourcesFit --------------------------------------------------------------------------------------------

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from alnair.api import names
+from alnair.api.config import ScorerName
 from alnair.api.gpurequest import CardDemand
 from alnair.scheduling.plugins import PICKERS, SCORERS
-from harness.builders import NodeBuilder, PodBuilder, node, pod
-from unit.builders import GIB, Cluster, advertising, all_of, holds, part
+from alnair.scheduling.plugins.interface import Scope
+from harness.builders import NodeBuilder, PodBuilder, line, node, pod, term
+from unit.builders import GIB, Cluster, advertising, all_of, holds, part, scores
 
 A, B = node("a"), node("b")
 
@@ -170,3 +174,54 @@ def test_on_different_cards_best_fit_counts_what_is_free_not_what_is_there() -> 
     cluster.state.hold("w", holds("a", all_of("a", 2, 40960)))
     draft, row = cluster.state.draft(), cluster.row("a")
     assert PICKERS["best-fit"].order(SLICE, draft, row, np.array([0, 1])).tolist() == [1, 0]
+
+
+# -- all of them -------------------------------------------------------------------------------------------------
+
+
+def test_every_scorer_can_be_named_in_the_configuration_and_no_other() -> None:
+    assert list(SCORERS) == list(get_args(ScorerName))
+
+
+EVERY_WISH = (
+    pod("p")
+    .labelled(app="x")
+    .asking(cpu="1", memory="1Gi")
+    .on_nodes(term(line("pool", "In", "x")), weight=5)
+    .near_to({"app": "x"}, key="zone", weight=5)
+    .spread_over("zone", {"app": "x"}, hard=False)
+    .running_image("i")
+)
+NODES = [
+    A.labelled(pool="x", zone="1").with_cards(2).with_image("i:latest", 1 << 30),
+    B.labelled(zone="2").holding(cpu="2", memory="64Gi"),
+    node("c").labelled(zone="1").tainted("t", effect="PreferNoSchedule").with_cards(1),
+    node("d").holding(cpu="0", memory="0"),
+]
+
+
+@pytest.mark.parametrize("rule", sorted(SCORERS))
+@pytest.mark.parametrize(
+    "asking", [pod("p"), EVERY_WISH, EVERY_WISH.asking(gpu=1), EVERY_WISH.slice(memory_gib=3)]
+)
+def test_every_score_is_from_0_to_1_and_the_same_for_one_node_as_for_all(
+    rule: str, asking: PodBuilder
+) -> None:
+    cluster = Cluster(*NODES)
+    cluster.running(EVERY_WISH.named("other"), on="a")
+    cluster.running(pod("fan").near_to({"app": "x"}, key="zone"), on="b")
+    scores(rule, cluster, asking)
+
+
+@pytest.mark.parametrize(
+    "rule", sorted(name for name, each in SCORERS.items() if each.scope is not Scope.DOMAIN)
+)
+def test_a_local_scorer_looks_at_the_node_alone(rule: str) -> None:
+    """What is remembered of one node must not hang on the others."""
+    asking = EVERY_WISH.slice(memory_gib=3)
+    together = Cluster(*NODES)
+    found = SCORERS[rule].score(together.kind(asking), together.state.draft())
+    for each in NODES:
+        alone = Cluster(each)
+        score = SCORERS[rule].score(alone.kind(asking), alone.state.draft())[alone.row(each.name)]
+        assert score == found[together.row(each.name)]

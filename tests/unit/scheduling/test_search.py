@@ -8,11 +8,11 @@ from collections import Counter
 import pytest
 
 from alnair.api import config, names
-from alnair.scheduling import search
+from alnair.scheduling.classes import Member, classes_of
 from alnair.scheduling.profile import Profile, UnknownRule, build
 from alnair.scheduling.search import Plan, Refusal
 from alnair.state.holding import ContainerShare
-from harness.builders import node, nodes, pod
+from harness.builders import PodBuilder, node, nodes, pod
 from unit.builders import GIB, PACK, SPREAD, Cluster, all_of, given, holds, part, times, where
 
 WORKER = pod("w").asking(gpu=1)
@@ -80,12 +80,32 @@ def test_a_heterogeneous_gang_is_refused_whole_when_one_kind_does_not_fit() -> N
     assert cluster.cards("a") == [(0, 0)]
 
 
+def classes(cluster: Cluster, *pods: PodBuilder) -> list[list[str]]:
+    called = [each.body["metadata"]["name"] for each in pods]
+    members = [Member(name, name, cluster.kind(each)) for name, each in zip(called, pods, strict=True)]
+    return [[member.uid for member in each.members] for each in classes_of(members, cluster.state.draft())]
+
+
 def test_shapes_are_classes_of_equal_members() -> None:
     cluster = Cluster()
     pods = [*times(WORKER, 2), pod("m").asking(cpu="1"), pod("big").asking(gpu=4)]
-    members = [search.Member(str(index), str(index), cluster.kind(each)) for index, each in enumerate(pods)]
-    classes = [[member.uid for member in group] for _, group in search.by_shape(members)]
-    assert classes == [["3"], ["0", "1"], ["2"]]
+    assert classes(cluster, *pods) == [["big"], ["w-0", "w-1"], ["m"]]
+
+
+def test_labels_make_no_classes_of_their_own_until_some_rule_selects_by_them() -> None:
+    cluster = Cluster(node("a").labelled(zone="z"))
+    indexed = [each.labelled(index=str(number)) for number, each in enumerate(times(WORKER, 3))]
+    assert classes(cluster, *indexed) == [["w-0", "w-1", "w-2"]]
+    cluster.running(pod("grudge").apart_from({"index": "1"}, key="zone"), on="a")
+    assert classes(cluster, *indexed) == [["w-0", "w-2"], ["w-1"]]
+
+
+def test_labels_that_a_member_of_the_gang_selects_by_tell_its_other_members_apart() -> None:
+    workers = [
+        each.labelled(role="lead" if number == 0 else "hand") for number, each in enumerate(times(WORKER, 3))
+    ]
+    picky = pod("picky").near_to({"role": "lead"}, key="zone")
+    assert classes(Cluster(), *workers, picky) == [["w-0"], ["w-1", "w-2"], ["picky"]]
 
 
 # -- cards -------------------------------------------------------------------------------------------------------
@@ -206,7 +226,7 @@ def test_a_profile_with_a_filter_that_there_is_none_of_is_refused_by_name() -> N
         picker="best-fit",
     )
     with pytest.raises(
-        UnknownRule, match="profile mine: no filter is called 'NodeMood'; there are NodeSelector"
+        UnknownRule, match=r"profile mine: no filter is called 'NodeMood'; there are NodeName, .*GPUCards$"
     ):
         build(profile)
 

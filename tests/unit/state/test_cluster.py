@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
+from alnair.state.selectors import PodSet, Requirement, Selector
+from alnair.state.shapes import PORT
 from harness.builders import node, pod
 from unit.builders import GIB, Cluster, advertising, all_of, as_node, as_pod, card, holds, part
 
@@ -252,9 +257,26 @@ def test_a_node_that_did_not_change_wakes_nobody() -> None:
 
 def test_a_label_is_looked_up_anew_when_a_node_changes() -> None:
     cluster = one_node()
-    assert not cluster.state.labelled("pool", "x").any()
+    row = cluster.row("a")
+    assert not cluster.state.draft().labelled("pool", "x").any()
+    assert cluster.state.draft().label("pool")[row] == -1
     cluster.add(node("a").with_cards(2).labelled(pool="x"))
-    assert cluster.state.labelled("pool", "x")[cluster.row("a")]
+    assert cluster.state.draft().labelled("pool", "x")[row]
+    cluster.add(node("a").with_cards(2).labelled(pool="y"))
+    assert not cluster.state.draft().labelled("pool", "x").any()
+    assert cluster.state.draft().labelled("pool", "y")[row]
+    cluster.state.drop_node("a")
+    assert not cluster.state.draft().labelled("pool", "y").any()
+
+
+def test_an_image_is_looked_up_anew_when_a_node_changes() -> None:
+    cluster = Cluster(node("a"), node("b"))
+    assert not cluster.state.draft().image("x").any()
+    cluster.add(node("a").with_image("x", 500))
+    assert cluster.state.draft().image("x")[cluster.row("a")] == 500
+    assert cluster.state.draft().image("x")[cluster.row("b")] == 0
+    cluster.add(node("a"))
+    assert not cluster.state.draft().image("x").any()
 
 
 def test_many_nodes_cards_and_resources_find_room() -> None:
@@ -271,14 +293,96 @@ def test_many_nodes_cards_and_resources_find_room() -> None:
 # -- drafts ------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_scribbled_on_a_draft_stays_there() -> None:
-    cluster = one_node()
+APP = PodSet(("team",), Selector((Requirement("app", "In", ("x",)),)))
+GUEST = MINE.labelled(app="x").on_host_port(80)
+
+
+def books(cluster: Cluster) -> dict[str, object]:
+    """All that a scribble could leave behind."""
     draft = cluster.state.draft()
+    return {
+        "free": draft.free.tolist(),
+        "cards": [
+            each.tolist()
+            for each in (
+                draft.card_free_memory,
+                draft.card_free_compute,
+                draft.card_free_slots,
+                draft.card_users,
+                draft.card_exclusive,
+            )
+        ],
+        "counted": draft.count(APP).tolist(),
+        "brought": {str(port): dict(rows) for port, rows in draft.company.brought(PORT).items()},
+    }
+
+
+def test_what_is_taken_shows_in_the_books_until_the_end_of_the_draft_and_no_longer() -> None:
+    cluster = one_node()
+    row, before = cluster.row("a"), books(cluster)
+    with cluster.state.draft() as draft:
+        draft.take(row, cluster.kind(GUEST), MY_PLACE.containers)
+        assert cluster.cards("a") == [(6144, 1), (0, 0)]
+        assert int(draft.card_free_memory[row, 0]) == 18 * GIB
+        assert cluster.free("a", "cpu") == TOTAL - 4000
+        assert draft.count(APP)[row] == 1
+        assert [str(port) for port in draft.company.brought(PORT)] == ["80/TCP"]
+        assert books(cluster) != before
+    assert books(cluster) == before
+
+
+def test_what_is_taken_is_wiped_when_planning_fails_too() -> None:
+    cluster = one_node()
+    before = books(cluster)
+
+    def fail() -> None:
+        with cluster.state.draft() as draft:
+            draft.take(cluster.row("a"), cluster.kind(GUEST), MY_PLACE.containers)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert books(cluster) == before
+
+
+def test_what_is_put_back_is_as_if_it_had_never_been_taken() -> None:
+    cluster = one_node()
+    row, kind, before = cluster.row("a"), cluster.kind(GUEST), books(cluster)
+    with cluster.state.draft() as draft:
+        draft.take(row, kind, MY_PLACE.containers)
+        draft.put_back(row, kind, MY_PLACE.containers)
+        assert books(cluster) == before
+        assert len(draft.journal) == 2
+        draft.take(row, kind, ())
+        draft.wipe()
+        assert (books(cluster), draft.journal) == (before, [])
+        draft.take(row, kind, ())
+        assert cluster.free("a", "cpu") == TOTAL - 4000
+    assert books(cluster) == before
+
+
+def test_kept_parts_of_a_card_can_be_handed_back_for_a_moment() -> None:
+    cluster = one_node()
+    cluster.state.hold("uid-mine", MY_PLACE)
+    with cluster.state.draft() as draft:
+        draft.hand_out(cluster.row("a"), MY_PLACE.containers, -1)
+        assert cluster.cards("a") == [(0, 0), (0, 0)]
+        draft.hand_out(cluster.row("a"), MY_PLACE.containers)
+        assert cluster.cards("a") == [(6144, 1), (0, 0)]
+        draft.hand_out(cluster.row("a"), MY_PLACE.containers, -1)
+    assert cluster.cards("a") == [(6144, 1), (0, 0)]
+
+
+def test_a_set_of_pods_first_asked_about_in_mid_draft_counts_the_scribbles_and_forgets_them_after() -> None:
+    cluster = one_node()
+    cluster.running(GUEST.named("there"), on="a")
     row = cluster.row("a")
-    draft.take(row, cluster.kind(MINE), MY_PLACE.containers)
-    assert int(draft.card_free_memory[row, 0]) == 18 * GIB
-    assert cluster.cards("a") == [(0, 0), (0, 0)]
-    assert cluster.free("a", "cpu") == TOTAL
+    with cluster.state.draft() as draft:
+        draft.take(row, cluster.kind(GUEST), ())
+        draft.take(row, cluster.kind(GUEST), ())
+        draft.put_back(row, cluster.kind(GUEST), ())
+        assert draft.count(APP)[row] == 2
+    assert cluster.state.draft().count(APP)[row] == 1
 
 
 def test_one_row_of_a_draft_is_a_view_of_it() -> None:
@@ -286,6 +390,57 @@ def test_one_row_of_a_draft_is_a_view_of_it() -> None:
     draft, row = cluster.state.draft(), cluster.row("b")
     one = draft.only(row)
     assert list(one.names) == ["b"]
+    assert one.all_nodes() is draft
+    assert one.only(0).all_nodes() is draft
     assert one.labelled("pool", "x").tolist() == [True]
     draft.take(row, cluster.kind(pod("x").asking(cpu="1")), ())
     assert int(one.free[0, one.columns["cpu"]]) == TOTAL - 1000
+    draft.wipe()
+
+
+def test_some_rows_of_a_draft_answer_for_themselves_and_domains_for_all() -> None:
+    cluster = Cluster(
+        *(node(name).labelled(zone=zone) for name, zone in (("a", "x"), ("b", "y"), ("c", "y")))
+    )
+    cluster.running(GUEST, on="b")
+    some = cluster.state.draft().at(np.array([cluster.row("c"), cluster.row("a")]))
+    assert list(some.names) == ["c", "a"]
+    assert some.labelled("zone", "y").tolist() == [True, False]
+    assert some.count(APP).tolist() == [0, 0]
+    column = some.label_column("zone")
+    assert some.count_by_domain(APP, "zone")[column.code("y")] == 1
+    assert some.among({cluster.row("a"), cluster.row("b")}).tolist() == [False, True]
+
+
+# -- who is expected ---------------------------------------------------------------------------------------------
+
+
+def test_a_nominated_pod_is_expected_by_those_it_goes_before() -> None:
+    cluster = one_node()
+    vip = pod("vip").nominated_to("a").with_(lambda it: it["spec"].update(priority=10))
+    cluster.state.put_pod(as_pod(vip))
+    row = cluster.row("a")
+
+    def rows(priority: int, *beside: str) -> list[int]:
+        return [row for row, _ in cluster.state.expected(priority=priority, beside=beside)]
+
+    assert (rows(9), rows(10), rows(11)) == ([row], [row], [])
+    assert rows(0, "uid-vip") == []
+    cluster.state.hold("uid-vip", MY_PLACE)
+    assert rows(0) == []
+    cluster.state.release("uid-vip")
+    assert rows(0) == [row]
+    before = cluster.state.freed
+    cluster.running(vip, on="a")
+    assert rows(0) == []
+    assert cluster.state.freed > before
+
+
+def test_a_pod_nominated_to_a_node_that_is_not_there_or_that_is_done_is_not_expected() -> None:
+    cluster = one_node()
+    cluster.state.put_pod(as_pod(pod("lost").nominated_to("nowhere")))
+    cluster.state.put_pod(as_pod(pod("done").nominated_to("a"), phase="Failed"))
+    assert cluster.state.expected(priority=0, beside=()) == []
+    cluster.state.put_pod(as_pod(pod("gone").nominated_to("a")))
+    cluster.state.drop_pod("uid-gone")
+    assert cluster.state.expected(priority=0, beside=()) == []

@@ -153,22 +153,12 @@ def test_a_request_beyond_all_nodes_is_a_problem_and_charged_as_the_most_there_i
     assert dict(pod.shape.requests)["memory"] == MOST_OF_A_RESOURCE
 
 
-REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}
-PREFERRED: Spec = {"preferredDuringSchedulingIgnoredDuringExecution": []}
 ONE = [{"name": "c"}]
 
 
 @pytest.mark.parametrize(
     ("spec", "rule"),
     [
-        ({"affinity": {"nodeAffinity": REQUIRED}}, "spec.affinity.nodeAffinity"),
-        ({"affinity": {"podAffinity": REQUIRED}}, "spec.affinity.podAffinity"),
-        ({"affinity": {"podAntiAffinity": REQUIRED}}, "spec.affinity.podAntiAffinity"),
-        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, "spec.topologySpreadConstraints"),
-        ({"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]}, "hostPort"),
-        ({"initContainers": [{"name": "c", "restartPolicy": "Always", "ports": [{"hostPort": 80}]}]}, "hostPort"),
-        ({"volumes": [{"persistentVolumeClaim": {"claimName": "x"}}]}, "PersistentVolumeClaim"),
-        ({"volumes": [{"ephemeral": {}}]}, "PersistentVolumeClaim"),
         ({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims"),
         ({"initContainers": [{"name": "i", "resources": {"limits": {names.NVIDIA_GPU: "1"}}}]}, "init containers"),
     ],
@@ -182,20 +172,22 @@ def test_a_rule_that_is_not_scheduled_by_is_named(spec: Spec, rule: str) -> None
 @pytest.mark.parametrize(
     "spec",
     [
-        {"affinity": {"nodeAffinity": PREFERRED, "podAffinity": PREFERRED, "podAntiAffinity": PREFERRED}},
-        {"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]},
-        {"containers": [{"name": "c", "ports": [{"containerPort": 80}]}]},
+        {"affinity": {}},
+        {"affinity": {"nodeAffinity": {}, "podAffinity": {}, "podAntiAffinity": None}},
+        {"topologySpreadConstraints": [{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]},
+        {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]},
         {"volumes": [{"emptyDir": {}}, {"configMap": {"name": "x"}}, {"projected": {}}]},
         {"initContainers": [{"name": "i", "resources": {"limits": {"cpu": "1"}}}]},
     ],
 )
-def test_wishes_and_ordinary_fields_are_no_problem(spec: Spec) -> None:
+def test_rules_wishes_and_ordinary_fields_are_no_problem(spec: Spec) -> None:
     assert read({"containers": ONE, **spec}).problem == ""
 
 
 def test_several_rules_are_named_together() -> None:
-    problem = read({"affinity": {"podAffinity": REQUIRED}, "resourceClaims": [{"name": "x"}]}).problem
-    assert "podAffinity" in problem
+    init = {"name": "i", "resources": {"limits": {names.NVIDIA_GPU: "1"}}}
+    problem = read({"initContainers": [init], "resourceClaims": [{"name": "x"}]}).problem
+    assert "init containers" in problem
     assert "resourceClaims" in problem
 
 
@@ -255,3 +247,93 @@ def test_reading_a_pod_never_raises_and_never_counts_out_of_bounds(
     assert dict(pod.shape.requests)["pods"] == 1
     assert all(0 < amount <= MOST_OF_A_RESOURCE for _, amount in pod.shape.requests)
     assert len(pod.problem) < 500
+
+
+# -- pods that are being resized ---------------------------------------------------------------------------------
+
+
+def given(name: str = "c", *, actual: dict[str, str] | None, allocated: dict[str, str] | None = None) -> Spec:
+    return {
+        "name": name,
+        **({"resources": {"requests": actual}} if actual is not None else {}),
+        **({"allocatedResources": allocated} if allocated else {}),
+    }
+
+
+def takes_in_mid_air(spec: Spec, status: Spec) -> dict[str, int]:
+    return effective_requests(decoded(spec, wire.PodSpec), decoded(status, wire.PodStatus))
+
+
+def resize(reason: str) -> Spec:
+    return {"conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        pytest.param({}, 2000, id="nothing is told"),
+        pytest.param({"containerStatuses": [given(actual=None, allocated={"cpu": "9"})]}, 2000, id="not given yet"),
+        pytest.param({"containerStatuses": [given(actual={"cpu": "2"})]}, 2000, id="it has what it wants"),
+        pytest.param({"containerStatuses": [given(actual={"cpu": "3"})]}, 3000, id="it still has more"),
+        pytest.param({"containerStatuses": [given(actual={"cpu": "1"})]}, 2000, id="it will have more"),
+        pytest.param(
+            {"containerStatuses": [given(actual={"cpu": "1"}, allocated={"cpu": "4"})]}, 4000, id="it was promised more"
+        ),
+        pytest.param(
+            {"containerStatuses": [given(actual={"cpu": "1"})], **resize("Deferred")}, 2000, id="it waits for more"
+        ),
+        pytest.param(
+            {"containerStatuses": [given(actual={"cpu": "1"})], **resize("Infeasible")}, 1000, id="it never will"
+        ),
+        pytest.param(
+            {"containerStatuses": [given("other", actual={"cpu": "9"})]}, 2000, id="a container that there is none of"
+        ),
+    ],
+)  # fmt: skip
+def test_a_container_that_is_being_resized_takes_the_most_of_what_it_has_and_will_have(
+    status: Spec, cpu: int
+) -> None:
+    assert takes_in_mid_air({"containers": [container(cpu="2")]}, status)["cpu"] == cpu
+
+
+def test_a_sidecar_is_resized_and_an_ordinary_init_container_is_not() -> None:
+    status = {
+        "initContainerStatuses": [given("sidecar", actual={"cpu": "5"}), given("init", actual={"cpu": "50"})]
+    }
+    spec = {
+        "containers": [container(cpu="1")],
+        "initContainers": [sidecar(cpu="2"), container("init", cpu="3")],
+    }
+    assert takes_in_mid_air(spec, status)["cpu"] == 8000
+
+
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        ({}, 5000),
+        ({"resources": {"requests": {"cpu": "6"}}}, 6000),
+        ({"resources": {"requests": {"cpu": "4"}}, "allocatedResources": {"cpu": "7"}}, 7000),
+        ({"resources": {"requests": {"cpu": "4"}}, **resize("Infeasible")}, 4000),
+        ({"resources": {}, **resize("Infeasible")}, 0),
+    ],
+)
+def test_a_pod_that_is_being_resized_as_a_whole(status: Spec, cpu: int) -> None:
+    spec = {"containers": [container(cpu="2")], "resources": {"requests": {"cpu": "5"}}}
+    assert takes_in_mid_air(spec, status).get("cpu", 0) == cpu
+
+
+def test_a_pod_as_a_whole_asks_for_cpu_memory_and_huge_pages_only() -> None:
+    spec = {
+        "containers": [container(memory="1Gi", **{"example.com/x": "1", "ephemeral-storage": "5"})],
+        "resources": {
+            "requests": {
+                "memory": "3Gi",
+                "hugepages-2Mi": "4Mi",
+                "example.com/x": "9",
+                "ephemeral-storage": "7",
+            }
+        },
+    }
+    assert takes(spec) == {
+        "memory": 3 << 30, "hugepages-2Mi": 4 << 20, "example.com/x": 1, "ephemeral-storage": 5, "pods": 1
+    }  # fmt: skip

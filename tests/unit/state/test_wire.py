@@ -67,18 +67,26 @@ def test_a_pod_with_every_field_that_matters_is_read() -> None:
     assert (pod.metadata.uid, pod.spec.node_name, pod.status.phase) == ("u", "a", "Running")
     assert pod.spec.affinity is not None
     assert pod.spec.affinity.node_affinity is not None
-    assert wire.present(pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution)
-    assert [wire.present(volume.persistent_volume_claim) for volume in pod.spec.volumes] == [
-        True,
-        False,
-        False,
-    ]
-    assert [wire.present(volume.ephemeral) for volume in pod.spec.volumes] == [False, True, False]
+    required = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    assert required == wire.NodeSelector([wire.NodeSelectorTerm()])
+    apart = pod.spec.affinity.pod_anti_affinity
+    assert apart is not None
+    assert apart.required_during_scheduling_ignored_during_execution == [wire.PodAffinityTerm("zone")]
+    assert pod.spec.containers[0].ports == [wire.ContainerPort(host_port=1, protocol="TCP")]
+    assert pod.spec.topology_spread_constraints == [wire.SpreadConstraint("zone", 1, "DoNotSchedule")]
+    claims = [volume.persistent_volume_claim for volume in pod.spec.volumes]
+    assert [claim and claim.claim_name for claim in claims] == ["data-db-0", None, None]
 
 
 def test_null_is_as_good_as_absent_for_a_rule() -> None:
     volume = decoded({"persistentVolumeClaim": None}, wire.Volume)
-    assert not wire.present(volume.persistent_volume_claim)
+    assert volume.persistent_volume_claim is None
+    affinity = decoded({"nodeAffinity": None, "podAffinity": None, "podAntiAffinity": None}, wire.Affinity)
+    assert affinity == wire.Affinity()
+    assert (
+        decoded({"preferredDuringSchedulingIgnoredDuringExecution": []}, wire.PodAffinity)
+        == wire.PodAffinity()
+    )
 
 
 def test_the_least_pod_and_the_least_node_are_read() -> None:

@@ -7,19 +7,28 @@ cheapest to mend stands first.
 from __future__ import annotations
 
 from alnair.scheduling.plugins.allocation_scores import BinPack, Spread
+from alnair.scheduling.plugins.balanced_resource import BalancedResource
 from alnair.scheduling.plugins.card_order import BestFit, WorstFit
+from alnair.scheduling.plugins.equal import Equal
 from alnair.scheduling.plugins.gpu_cards import GPUCards
-from alnair.scheduling.plugins.inter_pod_affinity import InterPodAffinity
+from alnair.scheduling.plugins.image_locality import ImageLocality
+from alnair.scheduling.plugins.inter_pod_affinity import InterPodAffinity, PreferredCompany
 from alnair.scheduling.plugins.interface import Filter, Picker, Scorer
-from alnair.scheduling.plugins.node_affinity import NodeAffinity
+from alnair.scheduling.plugins.node_affinity import NodeAffinity, PreferredNodeAffinity
 from alnair.scheduling.plugins.node_name import NodeName
 from alnair.scheduling.plugins.node_ports import NodePorts
 from alnair.scheduling.plugins.node_ready import NodeReady
 from alnair.scheduling.plugins.node_resources_fit import NodeResourcesFit
 from alnair.scheduling.plugins.node_selector import NodeSelector
 from alnair.scheduling.plugins.node_unschedulable import NodeUnschedulable
-from alnair.scheduling.plugins.pod_topology_spread import PodTopologySpread
-from alnair.scheduling.plugins.taint_toleration import TaintToleration
+from alnair.scheduling.plugins.node_volume_limits import NodeVolumeLimits
+from alnair.scheduling.plugins.pod_topology_spread import PodTopologySpread, SoftSpread
+from alnair.scheduling.plugins.requested_scores import LeastRequested, MostRequested
+from alnair.scheduling.plugins.service_spreading import ServiceSpreading
+from alnair.scheduling.plugins.taint_toleration import PreferUntainted, TaintToleration
+from alnair.scheduling.plugins.volume_binding import VolumeBinding
+from alnair.scheduling.plugins.volume_restrictions import VolumeRestrictions
+from alnair.scheduling.plugins.volume_zone import VolumeZone
 
 FILTERS: dict[str, Filter] = {
     rule.name: rule
@@ -31,13 +40,33 @@ FILTERS: dict[str, Filter] = {
         TaintToleration(),
         NodeReady(),
         NodePorts(),
+        VolumeBinding(),
+        VolumeZone(),
+        VolumeRestrictions(),
+        NodeVolumeLimits(),
         InterPodAffinity(),
         PodTopologySpread(),
         NodeResourcesFit(),
         GPUCards(),
     )
 }
-SCORERS: dict[str, Scorer] = {rule.name: rule for rule in (BinPack(), Spread())}
+SCORERS: dict[str, Scorer] = {
+    rule.name: rule
+    for rule in (
+        BinPack(),
+        Spread(),
+        LeastRequested(),
+        MostRequested(),
+        BalancedResource(),
+        ServiceSpreading(),
+        Equal(),
+        PreferredNodeAffinity(),
+        PreferredCompany(),
+        SoftSpread(),
+        PreferUntainted(),
+        ImageLocality(),
+    )
+}
 PICKERS: dict[str, Picker] = {rule.name: rule for rule in (BestFit(), WorstFit())}
 
 __all__ = ["FILTERS", "PICKERS", "SCORERS", "Filter", "Picker", "Scorer"]

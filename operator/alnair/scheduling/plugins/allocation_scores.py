@@ -11,7 +11,8 @@ import numpy as np
 
 from alnair.api import names
 from alnair.api.gpurequest import CardDemand
-from alnair.scheduling.plugins.gpu_cards import candidates, idle_counted
+from alnair.scheduling.plugins.cards_that_fit import candidates
+from alnair.scheduling.plugins.gpu_cards import idle_counted
 from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.state.draft import Draft
 from alnair.state.shapes import PodClass

@@ -8,39 +8,23 @@ the last word.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from alnair.api import names
-from alnair.api.gpurequest import CardDemand, GpuRequest
+from alnair.api.gpurequest import GpuRequest
+from alnair.scheduling.classes import MemberClass
+from alnair.scheduling.model import Model, enough_of
+from alnair.scheduling.plugins import card_packing
+from alnair.scheduling.plugins.cards_that_fit import candidates, of_allowed_model
 from alnair.scheduling.plugins.interface import Scope
 from alnair.scheduling.words import count, memory
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass
 
-
-def of_allowed_model(gpu: GpuRequest, draft: Draft) -> Bools:
-    """N x C: the card is of a model that the pod allows."""
-    if not gpu.models:
-        return draft.card_memory > 0
-    allowed = np.array([model in gpu.models for model in draft.models], dtype=np.bool_)
-    return np.asarray(allowed[draft.card_model], dtype=np.bool_) & (draft.card_memory > 0)
-
-
-def candidates(demand: CardDemand, gpu: GpuRequest, draft: Draft) -> Bools:
-    """N x C: the card could serve this demand as things stand in the draft."""
-    usable = draft.card_usable & of_allowed_model(gpu, draft)
-    if demand.whole:
-        return np.asarray(usable & (draft.card_users == 0))
-    return np.asarray(
-        usable
-        & (draft.card_exclusive == 0)
-        & (draft.card_free_memory >= demand.memory_mib)
-        & (draft.card_free_compute >= demand.compute_percent)
-        & (draft.card_free_slots >= 1)
-    )
+UNCOUNTED = 1 << 52
 
 
 def idle_counted(draft: Draft) -> Ints:
@@ -150,6 +134,30 @@ class GPUCards:
             return f"{wanted}, all cards are taken"
         return f"{wanted}, the largest free slice is {found} on node {draft.names[rows[row]]}"
 
+    # -- for the exact search ------------------------------------------------------------------------------------
+
+    def possible(self, pod: PodClass, draft: Draft) -> Bools:
+        return self.passes(pod, draft)
+
+    def traits(self, classes: Sequence[MemberClass], draft: Draft) -> Iterable[Ints]:
+        if any(each.pod.shape.gpu.demands for each in classes):
+            yield draft.owned.astype(np.int64)
+
+    def stock(self, classes: Sequence[MemberClass], draft: Draft) -> Iterable[Ints]:
+        if any(each.pod.shape.gpu.demands for each in classes):
+            counts = np.array([len(each.members) for each in classes])
+            yield enough_of(_counted(classes), counts, self._stock(draft))
+            yield from card_packing.stock(classes, draft)
+
+    def constrain(self, model: Model) -> None:
+        if any(each.pod.shape.gpu.demands for each in model.classes):
+            model.ration(_counted(model.classes), self._stock(model.draft)[model.nodes])
+            card_packing.pack(model)
+
+    def _stock(self, draft: Draft) -> Ints:
+        """N: whole cards by number where the kubelet counts them, as many as you like elsewhere."""
+        return np.where(~draft.owned | self._advertised(draft), idle_counted(draft), UNCOUNTED)
+
     @staticmethod
     def _advertised(draft: Draft) -> Bools:
         column = draft.column(names.NVIDIA_GPU)
@@ -165,6 +173,10 @@ class GPUCards:
         allowed = of_allowed_model(gpu, draft)
         there = draft.card_memory > 0
         return np.asarray(there.any(axis=1) & (allowed | ~there).all(axis=1))
+
+
+def _counted(classes: Sequence[MemberClass]) -> Ints:
+    return np.array([dict(each.pod.shape.requests).get(names.NVIDIA_GPU, 0) for each in classes])
 
 
 def describe(gpu: GpuRequest) -> str:

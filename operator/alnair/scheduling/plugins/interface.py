@@ -13,8 +13,8 @@ What a FIXED or ROW rule says of a node depends on that node alone; only a DOMAI
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ from numpy.typing import NDArray
 from alnair.api.gpurequest import CardDemand
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass
+
+if TYPE_CHECKING:
+    from alnair.scheduling.classes import MemberClass
+    from alnair.scheduling.model import Model
 
 Floats = NDArray[np.float64]
 
@@ -46,6 +50,28 @@ class Filter(Protocol):
 
     def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
         """Why these rows failed: (phrase that starts with is, has or does, how many nodes)."""
+
+
+@runtime_checkable
+class Linear(Protocol):
+    """A filter that also says itself in rows of numbers, for the exact search (see scheduling/model).
+
+    A filter without this is asked once, with no member placed yet, and must be one that other members can only turn
+    from yes to no. What members do to each other under such a rule is looked at when the solver is done, and then
+    it is too late to try something else: the verdict is `Unsure`.
+    """
+
+    def possible(self, pod: PodClass, draft: Draft) -> Bools:
+        """N: whether a member of this class could ever stand there, whatever the other members do."""
+
+    def traits(self, classes: Sequence[MemberClass], draft: Draft) -> Iterable[Ints]:
+        """N each: what the rows look at. Nodes that are alike in all of it can stand in for one another."""
+
+    def stock(self, classes: Sequence[MemberClass], draft: Draft) -> Iterable[Ints]:
+        """N each: what they look at too, but where a node with more can stand in for one with less."""
+
+    def constrain(self, model: Model) -> None:
+        """Add the rows. They hold exactly where each member passes beside all the others."""
 
 
 class Scorer(Protocol):

@@ -1,4 +1,7 @@
-"""NodeAffinity: the node matches one of the terms of the required node affinity."""
+"""NodeAffinity: the node matches one of the terms of the required node affinity, and rather those that are wished for.
+
+A node's score is the part of all the wishes' weights that it fulfils: it hangs on the node alone.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from alnair.scheduling.plugins.interface import Scope
+from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.selectors import NodeTerm, Requirement
 from alnair.state.shapes import PodClass, PodShape
@@ -67,3 +70,18 @@ class NodeAffinity:
     def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
         wanted = " or ".join(str(term) for term in pod.shape.node_terms or ()) or "nothing"
         return [(f"does not match the node affinity {wanted}", len(failed))]
+
+
+class PreferredNodeAffinity:
+    name = "NodeAffinity"
+    scope = Scope.FIXED
+
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        return bool(pod.shape.preferred_nodes)
+
+    def score(self, pod: PodClass, draft: Draft) -> Floats:
+        total = np.zeros(len(draft.names))
+        wishes = [(weight, term) for weight, term in pod.shape.preferred_nodes if term.labels or term.fields]
+        for weight, term in wishes:
+            total += weight * matches_term(term, draft)
+        return total / max(sum(weight for weight, _ in wishes), 1)

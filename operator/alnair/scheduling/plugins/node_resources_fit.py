@@ -5,11 +5,13 @@ Whole GPUs are not counted here: who counts them depends on who owns the node's 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from alnair.api import names
+from alnair.scheduling.classes import MemberClass
+from alnair.scheduling.model import Model, enough_of
 from alnair.scheduling.plugins.interface import Scope
 from alnair.scheduling.words import amount
 from alnair.state.draft import Bools, Draft, Ints
@@ -44,6 +46,32 @@ class NodeResourcesFit:
                 reasons.append((lack, len(lacking)))
                 failed = np.setdiff1d(failed, lacking)  # each node is counted once, for its first lack
         return reasons
+
+    # -- for the exact search ------------------------------------------------------------------------------------
+
+    def possible(self, pod: PodClass, draft: Draft) -> Bools:
+        return self.passes(pod, draft)
+
+    def traits(self, classes: Sequence[MemberClass], draft: Draft) -> Iterable[Ints]:
+        return ()
+
+    def stock(self, classes: Sequence[MemberClass], draft: Draft) -> Iterable[Ints]:
+        counts = np.array([len(each.members) for each in classes])
+        for column, amounts in self._in_play(classes, draft):
+            yield enough_of(amounts, counts, draft.free[:, column])
+
+    def constrain(self, model: Model) -> None:
+        for column, amounts in self._in_play(model.classes, model.draft):
+            model.ration(amounts, model.draft.free[model.nodes, column])
+
+    @staticmethod
+    def _in_play(classes: Sequence[MemberClass], draft: Draft) -> Iterable[tuple[int, Ints]]:
+        """The columns that members take from, and how much one of each class takes."""
+        requests = [dict(each.pod.shape.requests) for each in classes]
+        for resource in sorted({name for each in requests for name in each} - {names.NVIDIA_GPU}):
+            column = draft.column(resource)
+            if column is not None:
+                yield column, np.array([each.get(resource, 0) for each in requests])
 
     @staticmethod
     def _has(draft: Draft, resource: str, needed: int) -> Bools:

@@ -1,4 +1,4 @@
-"""TaintToleration: every taint that keeps pods away must be tolerated.
+"""TaintToleration: every taint that keeps pods away must be tolerated, and rather go where none discourages them.
 
 Nodes share few distinct sets of taints, so the question is asked once a set and not once a node.
 """
@@ -11,12 +11,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from alnair.scheduling.plugins.interface import Scope
+from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.state import wire
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass
 
 KEEPING_AWAY = ("NoSchedule", "NoExecute")
+DISCOURAGING = "PreferNoSchedule"
 DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
@@ -85,3 +86,23 @@ class TaintToleration:
             ),
             None,
         )
+
+
+class PreferUntainted:
+    """1 without untolerated PreferNoSchedule taints, a half with one, a third with two, …"""
+
+    name = "TaintToleration"
+    scope = Scope.FIXED
+
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        return any(taint.effect == DISCOURAGING for taints in draft.taint_sets for taint in taints)
+
+    def score(self, pod: PodClass, draft: Draft) -> Floats:
+        discouraging = [
+            sum(
+                taint.effect == DISCOURAGING and not tolerates(pod.shape.tolerations, taint)
+                for taint in taints
+            )
+            for taints in draft.taint_sets
+        ]
+        return 1 / (1 + np.array(discouraging, dtype=np.float64)[draft.taint_set])

@@ -1,0 +1,281 @@
+"""The exact search: where greedy placement is unsure, a solver finds the largest good plan, or proves there is none.
+
+    problem = formulate(gang, profile, draft)      # on the event loop: reads the books
+    solution = problem.solve(seconds)              # anywhere: pure arithmetic, gives up the interpreter's lock
+    verdict = conclude(solution, profile, draft)   # on the event loop again, against the books as they are by then
+
+`decide` is all three in a row, after the greedy search.
+
+What must never happen here: a solution believed. It is read back into seats and cards and every rule is asked about
+it once more; numbers that were rounded wrongly, and books that changed meanwhile, end in `Unsure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from alnair.scheduling import search
+from alnair.scheduling.board import Boards
+from alnair.scheduling.classes import Member, MemberClass, classes_of
+from alnair.scheduling.explain import ClassShortfall
+from alnair.scheduling.model import Dealer, Floats, Model, Rows
+from alnair.scheduling.plugins.interface import Linear
+from alnair.scheduling.profile import Profile
+from alnair.scheduling.pruning import kept_nodes
+from alnair.scheduling.search import Gang, PlacedClass, Plan, Refusal, Seat, Unsure
+from alnair.state.draft import Bools, Draft, Ints
+from alnair.state.holding import ContainerShare, Holding
+
+if TYPE_CHECKING:
+    import highspy
+
+SECONDS = 10.0
+NEARLY = 1e-6  # how far from a whole number the solver's whole numbers may be
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A gang in numbers, with nothing of the books left in it. `version` is that of the books it was made from."""
+
+    gang: Gang
+    classes: Sequence[MemberClass]
+    names: Sequence[str]  # of the kept nodes
+    likely: Bools  # which of them to try first, alone
+    seats: Ints
+    rows: Rows
+    dealer: Dealer | None
+    version: int
+
+    def solve(self, seconds: float = SECONDS) -> Solution:
+        """As many members as possible. Touches nothing but its own numbers, so it may run on any thread."""
+        first = None
+        if not self.likely.all():
+            # Most gangs that fit at all fit on the best nodes, and then nobody needs to look at the others.
+            first = self._solved(seconds / 4, self.likely, None)
+            if first.seated.sum() == len(self.gang.members):
+                return first
+            seconds -= seconds / 4
+        return self._solved(seconds, np.ones(len(self.likely), dtype=np.bool_), first)
+
+    def _solved(self, seconds: float, open_: Bools, start: Solution | None) -> Solution:
+        if not len(self.rows.upper):
+            return Solution(self, np.zeros(0), bound=0, seconds=seconds)
+        import highspy
+
+        upper = self.rows.upper.copy()
+        closed = self.seats[:, ~open_]
+        upper[closed[closed >= 0]] = 0
+        solver = highspy.Highs()  # type: ignore[no-untyped-call]
+        # One thread: it shares two cores with the apiserver, and the same question must get the same answer.
+        for option, value in (("output_flag", False), ("threads", 1), ("time_limit", seconds)):
+            solver.setOptionValue(option, value)
+        solver.passModel(self._program(upper))
+        if start is not None and start.exact is not None:
+            known = highspy.HighsSolution()
+            known.col_value = start.exact
+            solver.setSolution(known)
+        solver.run()
+        told = solver.getInfo()
+        exact = None
+        if told.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
+            exact = np.array(solver.getSolution().col_value)
+        bound = len(self.gang.members)
+        if open_.all() and np.isfinite(told.mip_dual_bound):
+            bound = min(bound, int(np.floor(told.mip_dual_bound + NEARLY)))
+        return Solution(self, exact, bound=bound, seconds=seconds)
+
+    def _program(self, upper: Floats) -> highspy.HighsLp:
+        import highspy
+
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = len(upper), len(self.rows.most)
+        lp.sense_ = highspy.ObjSense.kMaximize
+        placed = np.zeros(len(upper))
+        placed[self.seats[self.seats >= 0]] = 1.0
+        lp.col_cost_, lp.col_lower_, lp.col_upper_ = placed, np.zeros(len(upper)), upper
+        lp.row_lower_, lp.row_upper_ = self.rows.least, self.rows.most
+        lp.integrality_ = [kinds[whole] for whole in self.rows.integer.tolist()]
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_, lp.a_matrix_.index_ = self.rows.starts, self.rows.columns
+        lp.a_matrix_.value_ = self.rows.amounts
+        return lp
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """`exact` is the best that was found, as the solver gave it; no plan places more than `bound` members."""
+
+    problem: Problem
+    exact: Floats | None
+    bound: int
+    seconds: float
+
+    @property
+    def values(self) -> Ints | None:
+        return None if self.exact is None else np.rint(self.exact).astype(np.int64)
+
+    @property
+    def seated(self) -> Ints:
+        """Classes x kept nodes: how many stand there."""
+        seats, values = self.problem.seats, self.values
+        if values is None:
+            return np.zeros(seats.shape, dtype=np.int64)
+        return np.where(seats >= 0, np.append(values, 0)[seats], 0)
+
+    @property
+    def fits(self) -> bool:
+        return int(self.seated.sum()) >= self.problem.gang.least
+
+    @property
+    def impossible(self) -> bool:
+        return self.bound < self.problem.gang.least
+
+
+def decide(
+    gang: Gang, profile: Profile, draft: Draft, boards: Boards | None = None, *, seconds: float = SECONDS
+) -> Plan | Refusal | Unsure:
+    """Greedy, then exact, here and now: for tests, `alnair explain` and simulation. As for the draft, see `place`."""
+    verdict = search.place(gang, profile, draft, boards)
+    if not isinstance(verdict, Unsure):
+        return verdict
+    return conclude(formulate(gang, profile, draft).solve(seconds), profile, draft)
+
+
+def formulate(gang: Gang, profile: Profile, draft: Draft) -> Problem:
+    """The gang against the draft as it stands, which has none of its members in it, and is left as it was."""
+    mark = len(draft.journal)
+    classes = classes_of(gang.members, draft)
+    possible = np.ones((len(classes), len(draft.names)), dtype=np.bool_)
+    if gang.expected:
+        for number, each in enumerate(classes):
+            possible[number] = ~search.closed_by_expected(each.pod, gang, profile, draft)
+    search.expect(gang, draft)
+    for number, each in enumerate(classes):
+        possible[number] &= _ever(each, profile, draft)
+    nodes, likely = kept_nodes(classes, possible, profile, draft)
+    model = Model.of(classes, draft, nodes, possible[:, nodes])
+    for rule in profile.filters:
+        if isinstance(rule, Linear):
+            rule.constrain(model)
+    problem = Problem(
+        gang=gang,
+        classes=classes,
+        names=[draft.names[row] for row in nodes],
+        likely=likely,
+        seats=model.seats,
+        rows=model.finished(),
+        dealer=model.dealer,
+        version=draft.version,
+    )
+    draft.wipe(keep=mark)
+    return problem
+
+
+def _ever(each: MemberClass, profile: Profile, draft: Draft) -> Bools:
+    """N: where members of the class could stand, if the others were nowhere in their way."""
+    mask = draft.exists.copy()
+    for rule in profile.filters:
+        if rule.concerns(each.pod, draft):
+            mask &= (
+                rule.possible(each.pod, draft) if isinstance(rule, Linear) else rule.passes(each.pod, draft)
+            )
+    return mask
+
+
+def conclude(solution: Solution, profile: Profile, draft: Draft) -> Plan | Refusal | Unsure:
+    """What the solution means in the draft, which has none of the gang's members in it.
+
+    After a `Plan` they stand there. A `Refusal` is about the books that the problem was made from: whoever let time
+    pass looks whether something came free since `solution.problem.version`.
+    """
+    gang = solution.problem.gang
+    mark = len(draft.journal)
+    search.expect(gang, draft)
+    placed = read(solution, draft)
+    good = placed is not None and stands(placed, profile, draft)
+    if placed is not None and good and solution.fits:
+        return search.plan(placed)
+    message = f"Not decided within {solution.seconds:g} s; it is tried again."
+    if placed is not None and good:
+        fit = sum(len(each.seats) for each in placed)
+        message = search.told(gang, _short(solution, placed), fit=fit, profile=profile, draft=draft)
+        if solution.impossible:
+            draft.wipe(keep=mark)
+            return Refusal(message, search.plan(placed).placements)
+        message = f"Not decided within {solution.seconds:g} s; it is tried again. So far {message}"
+    elif placed is None or solution.fits:
+        message = "The cluster changed while a place was looked for; it is tried again."
+    draft.wipe(keep=mark)
+    return Unsure(message)
+
+
+def _short(solution: Solution, placed: Iterable[PlacedClass]) -> list[ClassShortfall]:
+    short = []
+    for each, stand in zip(solution.problem.classes, placed, strict=True):
+        if missing := len(each.members) - len(stand.seats):
+            short.append(ClassShortfall(each.pod, len(each.members), missing))
+    return short
+
+
+def read(solution: Solution, draft: Draft) -> list[PlacedClass] | None:
+    """Who stands where with which cards; None if a node is gone by now. Nothing is taken."""
+    problem = solution.problem
+    rows = {name: row for row, name in enumerate(draft.names) if name}
+    seated = solution.seated
+    dealt: Mapping[tuple[int, int], Sequence[tuple[ContainerShare, ...]]] = {}
+    if problem.dealer is not None and (values := solution.values) is not None:
+        dealt = problem.dealer.deal(values, seated)
+    placed = []
+    for number, each in enumerate(problem.classes):
+        seats: list[Seat] = []
+        waiting = list(each.members)
+        for node in np.flatnonzero(seated[number]).tolist():
+            name = problem.names[node]
+            if name not in rows:
+                return None
+            count = int(seated[number, node])
+            for position in range(count):
+                member = _next(waiting, name)
+                parts = dealt[number, node][position] if each.pod.shape.gpu.demands else ()
+                seats.append((member, rows[name], Holding(name, parts)))
+        placed.append(PlacedClass(each.pod, tuple(seats)))
+    return placed
+
+
+def _next(waiting: list[Member], node: str) -> Member:
+    """Whoever was promised this node, else the first."""
+    position = next((index for index, member in enumerate(waiting) if member.nominated == node), 0)
+    return waiting.pop(position)
+
+
+def stands(placed: Sequence[PlacedClass], profile: Profile, draft: Draft) -> bool:
+    """Take all these seats in the draft. Whether every rule holds for everybody, and no card is given twice."""
+    for each in placed:
+        for _, row, holding in each.seats:
+            draft.take(row, each.pod, holding.containers)
+    return search.holds(placed, profile.filters, draft) and all(
+        _cards_hold(each, row, holding, draft) for each in placed for _, row, holding in each.seats
+    )
+
+
+def _cards_hold(each: PlacedClass, row: int, holding: Holding, draft: Draft) -> bool:
+    """None of the cards that this one holds is lost, of a wrong model or used beyond what it has."""
+    gpu = each.pod.shape.gpu
+    positions = {card: index for index, card in enumerate(draft.card_ids[row])}
+    for piece in holding.slices():
+        card = positions.get(piece.card)
+        if card is None or not draft.card_usable[row, card]:
+            return False
+        if gpu.models and draft.models[draft.card_model[row, card]] not in gpu.models:
+            return False
+        free = (draft.card_free_memory, draft.card_free_compute, draft.card_free_slots)
+        if min(int(left[row, card]) for left in free) < 0:
+            return False
+        if draft.card_exclusive[row, card] and draft.card_users[row, card] > 1:
+            return False
+    return True

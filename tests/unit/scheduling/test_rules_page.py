@@ -1,0 +1,38 @@
+"""docs/rules.md names every rule that there is, and no other, with the weights that Alnair ships."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from alnair.api import config
+from alnair.api.config import parse_config
+from alnair.scheduling.plugins import FILTERS, SCORERS
+from alnair.scheduling.profile import build
+
+PAGE = (Path(__file__).parents[3] / "docs" / "rules.md").read_text()
+
+
+def rows(section: str) -> list[list[str]]:
+    """The rows of the section's tables, without their heads."""
+    text = PAGE.split(f"## {section}\n")[1].split("\n## ")[0]
+    lines = [line.strip("| ").split("|") for line in text.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in line] for line in lines]
+
+
+def test_the_filters_stand_there_in_the_order_in_which_they_are_asked() -> None:
+    assert [row[0].strip("`") for row in rows("Filters")] == list(FILTERS)
+
+
+def test_the_scorers_stand_there_with_the_weights_of_the_wishes() -> None:
+    found = rows("Scorers")
+    assert [row[0].strip("`") for row in found] == list(SCORERS)
+    weights = {row[0].strip("`"): int(row[2]) for row in found if len(row) == 3}
+    assert weights == {wish.name: wish.weight for wish in config.WISHES}
+
+
+def test_the_sample_profile_can_be_used() -> None:
+    sample = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
+    assert len(sample) == 1
+    for profile in parse_config(sample[0], origin="docs/rules.md").profiles:
+        assert build(profile).filters == tuple(FILTERS.values())
