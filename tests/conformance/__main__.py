@@ -59,7 +59,9 @@ async def _run(chosen: argparse.Namespace) -> int:
         "disagreements": outcome.disagreeing_pairs,
         "decided": dict(outcome.decided),
         "seed": chosen.seed,
+        "fit": outcome.fit,
         "scenarios": outcome.scenarios,
+        "scheduler_errors": outcome.errors,
         "asked_again": outcome.asked_again,
         "seconds": round(time.monotonic() - began, 1),
     }

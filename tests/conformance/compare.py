@@ -37,6 +37,10 @@ class Disagreement:
 @dataclass
 class Outcome:
     pairs: int = 0
+    fit: int = 0
+    """Pairs in which kube-scheduler says yes."""
+    errors: int = 0
+    """Pods that kube-scheduler broke down over; it places them nowhere, and so must we."""
     scenarios: int = 0
     asked_again: int = 0
     decided: Counter[str] = field(default_factory=Counter)
@@ -80,7 +84,6 @@ async def judge(
     world = await set_up(plane, scenario)
     books = ours.Books(world, profile)
     answers = await kube.ask(plane, scenario.judged)
-    names = [node["metadata"]["name"] for node in scenario.nodes]
     opinions = {name: books.ask(answer.pod) for name, answer in answers.items()}
     for pause in pauses:
         doubtful = [pod for pod in scenario.judged if answers[_name(pod)].nodes != opinions[_name(pod)].nodes]
@@ -99,7 +102,9 @@ async def judge(
             found = Disagreement(scenario, world, pod, differing, answer, books.ask(answer.pod, explain=True))
             outcome.disagreements.append(found)
             on_disagreement(found)
-    outcome.pairs += len(names) * len(scenario.judged)
+    outcome.pairs += len(scenario.nodes) * len(scenario.judged)
+    outcome.fit += sum(len(answer.nodes) for answer in answers.values())
+    outcome.errors += sum(answer.reason == "SchedulerError" for answer in answers.values())
     outcome.scenarios += 1
     judged = [(answers[_name(pod)].pod, opinions[_name(pod)]) for pod in scenario.judged]
     rules.count(world, books, judged, outcome.decided)

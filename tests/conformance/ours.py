@@ -1,13 +1,14 @@
 """Asking our filters: which nodes does this pod fit?
 
 Objects go the operator's way: the apiserver's JSON, decoded by `alnair.state.wire`, read into a `ClusterState`, and
-then every filter of the default profile is asked by itself. Nothing is judged here.
+then the search is asked where the pod could go, with all filters of the default profile and with each by itself.
+Nothing is judged here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -15,14 +16,14 @@ import numpy as np
 import orjson
 
 from alnair.api import config
-from alnair.scheduling.plugins.interface import Filter
+from alnair.scheduling import search
+from alnair.scheduling.classes import Member
 from alnair.scheduling.profile import Profile, build
 from alnair.state import storage, wire
 from alnair.state.cluster import ClusterState, guest
-from alnair.state.draft import Draft
+from alnair.state.draft import Bools, Draft
 from alnair.state.nodes import read_node
 from alnair.state.pods import Pod, PodReader
-from alnair.state.shapes import PodClass
 from alnair.state.volumes import StorageObject
 from conformance.drawing.words import Manifest
 from conformance.stage import World
@@ -76,60 +77,51 @@ class Books:
 
     def ask(self, manifest: Manifest, *, explain: bool = False) -> Opinion:
         """`explain`: also why, in words, for every node that is refused."""
-        pod = self.reader.read(_decoded(manifest, wire.Pod))
+        pod, gang = self._gang(manifest)
         everyone = frozenset(self.state.nodes)
         refused: dict[str, frozenset[str]] = {}
         if pod.gated:
             refused[GATES] = everyone
         if pod.problem:
             refused[UNREADABLE] = everyone
-        expected = self.state.expected(priority=pod.priority, beside={pod.uid})
         with self.state.draft() as draft:
-            without = self._each(pod, draft)
-            for row, other in expected:
-                draft.take(row, other, ())
-            beside = self._each(pod, draft) if expected else without
             for rule in self.profile.filters:
-                refused[rule.name] = without[rule.name] | beside[rule.name]
+                alone = replace(self.profile, filters=(rule,))
+                refused[rule.name] = everyone - _named(search.feasible(guest(pod), gang, alone, draft), draft)
             nodes = everyone.difference(*refused.values())
             reasons = self._reasons(pod, draft) if explain else {}
         return Opinion(nodes, refused, pod.problem, reasons)
 
     def fits(self, manifest: Manifest) -> frozenset[str]:
         """The nodes alone, all filters at once: the quick way."""
-        pod = self.reader.read(_decoded(manifest, wire.Pod))
+        pod, gang = self._gang(manifest)
         if pod.gated or pod.problem:
             return frozenset()
-        asked = guest(pod)
-        expected = self.state.expected(priority=pod.priority, beside={pod.uid})
         with self.state.draft() as draft:
-            mask = self.profile.passes(asked, draft)
-            for row, other in expected:
-                draft.take(row, other, ())
-            if expected:
-                mask = mask & self.profile.passes(asked, draft)
-            return frozenset(draft.names[int(row)] for row in np.flatnonzero(mask))
+            return _named(search.feasible(guest(pod), gang, self.profile, draft), draft)
 
-    def _each(self, pod: Pod, draft: Draft) -> dict[str, frozenset[str]]:
-        asked = guest(pod)
-        return {rule.name: _refusing(rule, asked, draft) for rule in self.profile.filters}
+    def _gang(self, manifest: Manifest) -> tuple[Pod, search.Gang]:
+        """The pod, and the gang of one that the loop would make of it."""
+        pod = self.reader.read(_decoded(manifest, wire.Pod))
+        expected = self.state.expected(priority=pod.priority, beside={pod.uid})
+        member = Member(pod.uid, pod.name, guest(pod), pod.nominated)
+        return pod, search.Gang(members=(member,), needed=1, expected=tuple(expected))
 
     def _reasons(self, pod: Pod, draft: Draft) -> dict[str, str]:
+        """As people would read them, nominated pods aside."""
         asked = guest(pod)
         told: dict[str, list[str]] = {}
         for rule in self.profile.filters:
-            for name in _refusing(rule, asked, draft):
-                row = draft.names.index(name)
+            if not rule.concerns(asked, draft):
+                continue
+            for row in np.flatnonzero(draft.exists & ~rule.passes(asked, draft)):
                 why = "; ".join(words for words, _ in rule.reasons(asked, draft, np.array([row])))
-                told.setdefault(name, []).append(f"{rule.name}: {why}")
+                told.setdefault(draft.names[int(row)], []).append(f"{rule.name}: {why}")
         return {name: " | ".join(lines) for name, lines in told.items()}
 
 
-def _refusing(rule: Filter, pod: PodClass, draft: Draft) -> frozenset[str]:
-    if not rule.concerns(pod, draft):
-        return frozenset()
-    mask = rule.passes(pod, draft) | ~draft.exists
-    return frozenset(draft.names[int(row)] for row in np.flatnonzero(~mask))
+def _named(mask: Bools, draft: Draft) -> frozenset[str]:
+    return frozenset(draft.names[int(row)] for row in np.flatnonzero(mask))
 
 
 def _decoded(manifest: Manifest, kind: type[Any]) -> Any:

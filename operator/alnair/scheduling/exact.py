@@ -198,20 +198,23 @@ def conclude(solution: Solution, profile: Profile, draft: Draft) -> Plan | Refus
     search.expect(gang, draft)
     placed = read(solution, draft)
     good = placed is not None and stands(placed, profile, draft)
-    if placed is not None and good and solution.fits:
+    if placed is None or not good:
+        draft.wipe(keep=mark)
+        return Unsure(_not_good(draft.version != solution.problem.version))
+    if solution.fits:
         return search.plan(placed)
-    message = f"Not decided within {solution.seconds:g} s; it is tried again."
-    if placed is not None and good:
-        fit = sum(len(each.seats) for each in placed)
-        message = search.told(gang, _short(solution, placed), fit=fit, profile=profile, draft=draft)
-        if solution.impossible:
-            draft.wipe(keep=mark)
-            return Refusal(message, search.plan(placed).placements)
-        message = f"Not decided within {solution.seconds:g} s; it is tried again. So far {message}"
-    elif placed is None or solution.fits:
-        message = "The cluster changed while a place was looked for; it is tried again."
+    fit = sum(len(each.seats) for each in placed)
+    message = search.told(gang, _short(solution, placed), fit=fit, profile=profile, draft=draft)
     draft.wipe(keep=mark)
-    return Unsure(message)
+    if solution.impossible:
+        return Refusal(message, search.plan(placed).placements)
+    return Unsure(f"Not decided within {solution.seconds:g} s; it is tried again. So far {message}")
+
+
+def _not_good(changed: bool) -> str:
+    if changed:
+        return "The cluster changed while a place was looked for; it is tried again."
+    return "The best places that were found break a rule that the exact search cannot reckon with; it is tried again."
 
 
 def _short(solution: Solution, placed: Iterable[PlacedClass]) -> list[ClassShortfall]:

@@ -67,7 +67,7 @@ def tolerations(world: World, pod: Manifest) -> None:
     there = [taint for place in world.places for taint in place.taints]
     numbered = [taint for taint in there if taint["key"] == "speed"]
     found = [
-        _toleration(dice, dice.pick(numbered if numbered and dice.chance(0.4) else there))
+        _toleration(dice, dice.pick(numbered if numbered and dice.chance(0.6) else there))
         for _ in range(dice.number(1, 2))
         if there
     ]

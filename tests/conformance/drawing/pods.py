@@ -167,8 +167,7 @@ def _gpu(world: World, pod: Manifest) -> None:
             return
     place = world.dice.pick(world.places)
     wanted = max(place.left[GPU] + world.dice.pick((-1, 0, 1)), 1)
-    main = pod["spec"]["containers"][0].setdefault("resources", {})
-    main.setdefault("limits", {})[GPU] = str(wanted)
+    resources.ask_cards(world.dice, pod["spec"], wanted)
 
 
 def _runtime(world: World, pod: Manifest) -> None:

@@ -35,7 +35,7 @@ Ways = Sequence[tuple[str, float]]
 
 def shape_request(dice: Dice, spec: Manifest, wanted: Mapping[str, int], ways: Ways = WAYS) -> None:
     """Makes the pod take exactly so much, as its way of counting goes."""
-    rest = {name: amount for name, amount in wanted.items() if amount > 0}
+    rest = {name: amount for name, amount in wanted.items() if amount > 0 and name != GPU}
     way = dice.weighted(ways)
     if way == "overhead":
         way = "plain"
@@ -50,6 +50,16 @@ def shape_request(dice: Dice, spec: Manifest, wanted: Mapping[str, int], ways: W
             rest = {name: amount - OVERHEAD[runtime].get(name, 0) for name, amount in rest.items()}
             way = dice.pick(("plain", "init", "pod level"))
     _WAYS[way](dice, spec, rest)
+    if wanted.get(GPU, 0) > 0:
+        ask_cards(dice, spec, wanted[GPU])
+
+
+def ask_cards(dice: Dice, spec: Manifest, amount: int) -> None:
+    """Whole cards. Init containers may ask for what the containers have anyway; for more we say that we cannot."""
+    _plain(dice, spec, {GPU: amount})
+    for container in spec.get("initContainers", ()):
+        if container.get("restartPolicy") != "Always" and dice.chance(0.3):
+            _ask(dice, container, GPU, dice.number(1, amount))
 
 
 def _plain(dice: Dice, spec: Manifest, rest: dict[str, int]) -> None:

@@ -93,12 +93,16 @@ def _csi_node(world: World, node: str) -> Manifest:
             entry["allocatable"] = {"count": dice.weighted(((1, 0.5), (2, 0.3), (3, 0.1), (0, 0.1)))}
         drivers.append(entry)
     metadata: Manifest = {"name": node}
-    if dice.chance(0.3):
+    if dice.chance(0.5):
         # On this node CSI drivers have taken over from the old kinds, and count their disks.
         moved = dice.some(tuple(SUCCESSORS), 1, 2)
         metadata["annotations"] = {"storage.alpha.kubernetes.io/migrated-plugins": ",".join(moved)}
         drivers += [
-            {"name": SUCCESSORS[plugin], "nodeID": node, "allocatable": {"count": dice.number(1, 2)}}
+            {
+                "name": SUCCESSORS[plugin],
+                "nodeID": node,
+                "allocatable": {"count": dice.weighted(((0, 0.3), (1, 0.6), (2, 0.1)))},
+            }
             for plugin in moved
         ]
     return {

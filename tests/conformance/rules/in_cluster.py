@@ -137,12 +137,6 @@ def _selected_node(world: World) -> bool:
     return bool(found)
 
 
-def _migration(world: World) -> bool:
-    """As if no CSI driver had taken over from an old kind of disk."""
-    found = [node for node in world["CSINode"] if node["metadata"].pop("annotations", None)]
-    return bool(found)
-
-
 def _existing_terms(world: World) -> bool:
     found = [
         pod
@@ -198,7 +192,6 @@ IN_CLUSTER: dict[str, tuple[Callable[[World], bool], Callable[[Manifest], bool]]
     "volumes.selectedNode": (_selected_node, _has_claims),
     "volumes.storageCapacity": (partial(_drop, "CSIDriver"), _has_claims),
     "volumes.attachLimits": (partial(_drop, "CSINode"), _has_claims),
-    "volumes.migration": (_migration, partial(_has, "volumes")),
     "volumes.attachments": (partial(_drop, "VolumeAttachment"), _has_claims),
 }
 """Name -> (takes the rule out, whom that may concern)."""

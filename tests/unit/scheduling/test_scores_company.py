@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from alnair.api import config
+from alnair.scheduling.classes import Member, classes_of
 from alnair.scheduling.profile import build
 from alnair.state import wire
 from harness.builders import PodBuilder, line, node, pod, term
@@ -303,6 +304,22 @@ def test_a_service_that_is_gone_is_forgotten() -> None:
     cluster.state.services.drop("team", "never there")
     assert scores("ServiceSpreading", cluster, SOME) is None
     assert list(cluster.state.services.names()) == []
+
+
+def test_members_of_different_services_are_told_apart() -> None:
+    members = [
+        Member(name, name, zones().kind(pod(name).labelled(app=app)))
+        for name, app in (("p", "x"), ("q", "y"), ("r", "x"))
+    ]
+
+    def classes(cluster: Cluster) -> list[list[str]]:
+        return [
+            [member.uid for member in each.members] for each in classes_of(members, cluster.state.draft())
+        ]
+
+    assert classes(zones()) == [["p", "q", "r"]]
+    assert classes(serving(zones())) == [["p", "r"], ["q"]]
+    assert classes(serving(zones(), namespace="other")) == [["p", "q", "r"]]
 
 
 # -- in a gang, in a profile -------------------------------------------------------------------------------------

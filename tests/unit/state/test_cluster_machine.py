@@ -226,7 +226,7 @@ class Books(RuleBasedStateMachine):
             assert draft.card_free_compute[row, index] == 100 - sum(p.compute_percent for p in on_it)
             assert draft.card_free_slots[row, index] == 16 - len(on_it)
             assert draft.card_users[row, index] == len(on_it)
-            assert draft.card_exclusive[row, index] == any(p.whole for p in on_it)
+            assert draft.card_exclusive[row, index] == sum(p.whole for p in on_it)
         assert not draft.card_memory[row, len(cards) :].any()
         assert not draft.card_users[row, len(cards) :].any()
 
