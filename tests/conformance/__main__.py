@@ -16,6 +16,9 @@ from pathlib import Path
 from conformance import compare, plane, report
 from conformance.shrink import shrink
 
+LINE_EVERY = 10
+"""Scenarios between two lines of progress, where there is no terminal to write over the last one."""
+
 
 def main() -> int:
     chosen = _parser().parse_args()
@@ -34,12 +37,11 @@ async def _run(chosen: argparse.Namespace) -> int:
 
     def tell(outcome: compare.Outcome) -> None:
         seconds = time.monotonic() - began
-        print(
-            f"\r{outcome.pairs} of {chosen.pairs} pairs, {outcome.disagreeing_pairs} disagreements, {seconds:.0f} s",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
+        line = f"{outcome.pairs} of {chosen.pairs} pairs, {outcome.disagreeing_pairs} disagreements, {seconds:.0f} s"
+        if sys.stderr.isatty():
+            print(f"\r{line}", end="", file=sys.stderr, flush=True)
+        elif outcome.scenarios % LINE_EVERY == 0:
+            print(line, file=sys.stderr, flush=True)
 
     async with plane.start() as running:
         outcome = await compare.run(
@@ -53,7 +55,8 @@ async def _run(chosen: argparse.Namespace) -> int:
         for found in outcome.disagreements[: chosen.shrink]:
             smallest = await shrink(running, found)
             print(f"---\n# The smallest for this:\n{report.written(smallest, seed=chosen.seed)}", flush=True)
-    print(file=sys.stderr)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
     result = {
         "pairs": outcome.pairs,
         "disagreements": outcome.disagreeing_pairs,

@@ -17,8 +17,8 @@ import yaml
 from conformance import compare, ours, plane, report
 from conformance.scenario import draw
 
-SEED = 1
-PAIRS = 4000
+SEED = 100
+PAIRS = 5000
 
 one_loop = pytest.mark.asyncio(loop_scope="module")
 
@@ -29,6 +29,7 @@ async def running() -> AsyncIterator[plane.Plane]:
         yield started
 
 
+@pytest.mark.slow
 @one_loop
 async def test_our_filters_agree_with_kube_scheduler_and_every_rule_decides(running: plane.Plane) -> None:
     outcome = await compare.run(running, seed=SEED, pairs=PAIRS)

@@ -26,7 +26,7 @@ class Handover(Generic[T]):
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
         self._name = name
-        self._target: T | None = None
+        self.target: T | None = None
 
     def call(self, function: Callable[Concatenate[T, P], Any], *args: P.args, **kwargs: P.kwargs) -> None:
         """From any thread. What the function raises is logged: one object's trouble stops nobody."""
@@ -44,8 +44,8 @@ class Handover(Generic[T]):
 
     def open(self, target: T) -> None:
         """On the loop: from now on calls reach the object. List what it is about after this, not before."""
-        self._target = target
+        self.target = target
 
     def _do(self, work: Callable[[T], None]) -> None:
-        if self._target is not None:
-            work(self._target)
+        if self.target is not None:
+            work(self.target)

@@ -2,6 +2,9 @@
 
 Only `on.event` is used, here and for the other two kinds: it writes nothing to the objects. Kopf's create/update
 handlers would keep their progress in annotations, which a replica that does not lead must not write.
+
+Every status that we write comes back as an event. It says nothing that we do not know, so a group whose spec did not
+change is let pass by `when`, before Kopf makes a handler's call of it.
 """
 
 from __future__ import annotations
@@ -16,7 +19,24 @@ from alnair.handlers.handover import Handover
 
 
 def register(registry: kopf.OperatorRegistry, handover: Handover[Roster]) -> None:
-    @kopf.on.event(names.GROUP_PODGROUP, names.VERSION_PODGROUP, names.PLURAL_PODGROUP, registry=registry)
+    seen: dict[str, int] = {}  # UID -> generation
+
+    def is_news(event: kopf.RawEvent, **_: Any) -> bool:
+        meta: Any = event["object"]["metadata"]
+        if event["type"] == "DELETED":
+            seen.pop(meta["uid"], None)
+            return True
+        before, now = seen.get(meta["uid"]), int(meta.get("generation") or 0)
+        seen[meta["uid"]] = now
+        return event["type"] is None or before != now
+
+    @kopf.on.event(
+        names.GROUP_PODGROUP,
+        names.VERSION_PODGROUP,
+        names.PLURAL_PODGROUP,
+        registry=registry,
+        when=is_news,
+    )
     async def podgroup_changed(event: kopf.RawEvent, **_: Any) -> None:
         handover.call(apply, event["type"], dict(event["object"]))
 

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from alnair.kube.clock import Clock
 
 ERRANDS = 8  # at once: more would stand in the way of what becomes urgent next
-LONGEST_SECONDS = 5.0
+LONGEST_SECONDS = 20.0
 
 
 class Lull:

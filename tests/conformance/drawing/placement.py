@@ -24,7 +24,14 @@ def node_affinity(world: World, pod: Manifest) -> None:
     if dice.chance(0.04):
         terms.append({})  # matches no node
     affinity = pod["spec"].setdefault("affinity", {})
-    affinity["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": terms}}
+    affinity.setdefault("nodeAffinity", {})[REQUIRED] = {"nodeSelectorTerms": terms}
+
+
+def preferred(dice: Dice, pod: Manifest) -> None:
+    """A wish, which no filter may take for a rule."""
+    wish = {"weight": dice.number(1, 100), "preference": {"matchExpressions": [_expression(dice)]}}
+    nodes = pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    nodes["preferredDuringSchedulingIgnoredDuringExecution"] = [wish]
 
 
 def _term(world: World) -> Manifest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.drawing import company, placement, ports, resources, spreading, volumes
+from conformance.drawing import company, disks, placement, ports, resources, spreading, volumes
 from conformance.drawing.words import (
     CROWDED,
     GPU,
@@ -145,8 +145,8 @@ def _judged(world: World) -> Manifest:
             placement.tolerate_everything(pod)
         elif way == "taints":
             placement.tolerate_taints_only(world, pod)
-    if dice.chance(0.04):
-        company.preferred(dice, pod)
+    if dice.chance(0.06):
+        dice.pick((company.preferred, placement.preferred))(dice, pod)
     if pod["spec"].get("nodeSelector", {}).get("disk", "ssd") != "ssd" and _runs(pod, "picky"):
         del pod["spec"]["runtimeClassName"]  # the apiserver refuses two opinions
     return pod
@@ -183,7 +183,7 @@ def _anti_affinity(world: World, pod: Manifest) -> None:
 
 
 def _disks(world: World, pod: Manifest) -> None:
-    volumes.disks(world, pod)
+    disks.disks(world, pod)
 
 
 def _gate(world: World, pod: Manifest) -> None:

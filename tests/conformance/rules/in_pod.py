@@ -67,7 +67,7 @@ def _node_terms(pod: Manifest) -> list[Manifest]:
 
 
 def _node_affinity(pod: Manifest) -> bool:
-    return bool(pod["spec"].get("affinity", {}).pop("nodeAffinity", None))
+    return bool(pod["spec"].get("affinity", {}).get("nodeAffinity", {}).pop(REQUIRED, None))
 
 
 def _node_operator(operator: str, pod: Manifest) -> bool:

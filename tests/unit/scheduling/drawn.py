@@ -35,7 +35,7 @@ def draw(dice: random.Random) -> Case:
     sentences = [_node(dice, each) if tight else _with_cards(dice, _node(dice, each)) for each in names]
     world = _world(sentences, {each.name for each in sentences if dice.random() < 0.03})
     crowd = {each.body["metadata"]["labels"]["app"] for each in gang} if dice.random() < 0.3 else APPS
-    for number in range(dice.choice((0, 1, 2, 3, 4))):
+    for number in range(dice.choice((0, 2, 3, 4, 4))):
         _move_in(dice, f"tenant-{number}", dice.choice(sorted(crowd)), world, quietly=tight)
     if tight:
         home = _home(dice, gang, world)
@@ -216,7 +216,7 @@ def _kind(dice: random.Random, number: int, gpus: Sequence[str]) -> PodBuilder:
         sentence = sentence.on_nodes(*(_node_term(dice) for _ in range(dice.choice((1, 1, 2)))))
     if dice.random() < 0.25:
         sentence = _near(dice, sentence)
-    if dice.random() < 0.25:
+    if dice.random() < 0.32:
         sentence = _apart(dice, sentence)
     if dice.random() < 0.3:
         for _ in range(dice.choice((1, 1, 1, 2))):
