@@ -57,6 +57,8 @@ async def _run(chosen: argparse.Namespace) -> int:
             print(f"---\n# The smallest for this:\n{report.written(smallest, seed=chosen.seed)}", flush=True)
     if sys.stderr.isatty():
         print(file=sys.stderr)
+    for refusal in outcome.refused:
+        print(f"left out, for the apiserver would not have it: {refusal}", file=sys.stderr)
     result = {
         "pairs": outcome.pairs,
         "disagreements": outcome.disagreeing_pairs,
@@ -64,6 +66,7 @@ async def _run(chosen: argparse.Namespace) -> int:
         "seed": chosen.seed,
         "fit": outcome.fit,
         "scenarios": outcome.scenarios,
+        "left_out": len(outcome.refused),
         "scheduler_errors": outcome.errors,
         "asked_again": outcome.asked_again,
         "seconds": round(time.monotonic() - began, 1),

@@ -18,6 +18,7 @@ from conformance.plane import Plane
 from conformance.scenario import Scenario, draw
 
 SETTLE_SECONDS = 0.1
+MOST_REFUSED = 10
 PAUSES = (0.5, 1.5, 4.0)
 """Before asking kube-scheduler again about a disagreement, in seconds."""
 
@@ -42,6 +43,8 @@ class Outcome:
     errors: int = 0
     """Pods that kube-scheduler broke down over; it places them nowhere, and so must we."""
     scenarios: int = 0
+    refused: list[str] = field(default_factory=list)
+    """Scenarios that the apiserver would not have: the drawer's mistakes, left out."""
     asked_again: int = 0
     decided: Counter[str] = field(default_factory=Counter)
     disagreements: list[Disagreement] = field(default_factory=list)
@@ -64,7 +67,12 @@ async def run(
     outcome = Outcome(decided=Counter(dict.fromkeys((*ours.filter_names(), *rules.names()), 0)))
     number = first
     while outcome.pairs < pairs:
-        await judge(plane, draw(seed, number), outcome, on_disagreement)
+        try:
+            await judge(plane, draw(seed, number), outcome, on_disagreement)
+        except stage.BadScenario as bad:
+            outcome.refused.append(str(bad))
+            if len(outcome.refused) > MOST_REFUSED:
+                raise
         number += 1
         told(outcome)
     await stage.clear(plane.api)

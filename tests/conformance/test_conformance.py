@@ -35,6 +35,7 @@ async def test_our_filters_agree_with_kube_scheduler_and_every_rule_decides(runn
     outcome = await compare.run(running, seed=SEED, pairs=PAIRS)
     found = "\n---\n".join(report.written(each, seed=SEED) for each in outcome.disagreements)
     assert not outcome.disagreements, found
+    assert not outcome.refused
     assert not [name for name, times in outcome.decided.items() if not times]
 
 

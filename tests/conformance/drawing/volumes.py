@@ -269,6 +269,8 @@ def _lost(world: World, pod: Manifest) -> str:
 
 def _ephemeral(world: World, pod: Manifest) -> str:
     """A claim of the pod's own that nobody has made yet, or that is somebody else's."""
+    if any("ephemeral" in each for each in pod["spec"].get("volumes", ())):
+        return ""
     template = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     mount(pod, {"ephemeral": {"volumeClaimTemplate": {"spec": template}}})
     if world.dice.chance(0.4):
