@@ -39,6 +39,7 @@ from alnair.state.pods import Pod
 log = logging.getLogger(__name__)
 
 BUDGET_PAUSE = 5.0  # between tries to evict a pod whose disruption budget says no
+SETTLE_PAUSE = 0.5  # between looks at a record that somebody else is writing
 GATHER_SECONDS = 0.05  # pods of one gang end together: wait this long and release them in one write
 
 
@@ -284,11 +285,14 @@ class Ledger:
             self.release_soon(record)
 
     async def _settle(self, record: Record) -> None:
-        """Say that all are bound, unless a write since then has said it."""
-        version = record.version
-        async with self.lull.errand(), self.writing(record):
-            if record.version == version and record.phase == BOUND and not record.closing:
-                await self.writer.write(record)
+        """Say that all are bound, unless another write has said it by then."""
+        while record.phase == BOUND and record.said != BOUND and not record.closing:
+            async with self.lull.errand():
+                if not record.lock.locked():  # else whoever has it may wait for minutes: not in an errand's place
+                    async with self.writing(record):
+                        await self.writer.write(record)
+                    return
+            await asyncio.sleep(SETTLE_PAUSE)
 
     async def record_later(self, owner: Owner, *, scheduler: str, pod: Pod, holding: Holding) -> None:
         """Write down a lone pod that was bound without a commit: its cards are the device plugin's to choose, so there
@@ -302,8 +306,12 @@ class Ledger:
             record.members[pod.uid] = Member(pod.uid, pod.name, holding, bound=True)
             self.load(record)
             async with self.writing(record):
-                await self.writer.create(record)
-                await self.writer.write(record)
+                try:
+                    await self.writer.create(record)
+                    await self.writer.write(record)
+                except Refused as refused:
+                    log.error("pod %s runs without a record: %s", pod, refused)
+                    await self.discard(record)
 
     # -- release -------------------------------------------------------------------------------------------------
 

@@ -77,6 +77,7 @@ class Record:
     min_member: int
     epoch: int
     phase: str = PENDING
+    said: str = ""  # the phase of our last write
     members: dict[str, Member] = field(default_factory=dict)
     planned: dict[str, Member] = field(default_factory=dict)  # taken in memory, in no write yet
     conditions: list[dict[str, Any]] = field(default_factory=list)
@@ -200,6 +201,7 @@ def parse(manifest: dict[str, Any]) -> Record:
             min_member=int(status.get("minMember") or 1),
             epoch=int(status.get("epoch") or 0),
             phase=status.get("phase") or PENDING,
+            said=status.get("phase") or "",
             conditions=list(status.get("conditions") or []),
         )
         for pod in status.get("pods") or []:

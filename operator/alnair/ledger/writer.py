@@ -97,6 +97,7 @@ class RecordWriter:
             }
             try:
                 record.seen(await self._client.patch(f"{record.path}/status", body))
+                record.said = body["status"]["phase"]
                 return
             except Refused as refused:
                 if refused.status == 404:
@@ -104,6 +105,7 @@ class RecordWriter:
                     await self.create(record)
                 elif refused.status == 409:
                     if await self._landed(record):
+                        record.said = record.phase
                         return
                 elif not_now(refused) and (not commit or uncertain or forbidden < REFUSALS):
                     forbidden += 1

@@ -488,3 +488,31 @@ async def test_a_gang_that_was_not_settled_is_whole_after_a_restart() -> None:
         await world.settled()
         assert (world.said()["phase"], world.said()["complete"]) == (BOUND, True)
         assert world.evicted() == []
+
+
+async def test_a_refused_record_of_counted_cards_leaves_the_pod_running_and_its_cards_taken() -> None:
+    async with World(nodes=[PLUGIN]) as world:
+        world.server.refuses("POST team/gpuallocations", 403, "Forbidden")
+        world.pod("a", group="", like=COUNTED)
+        leader = await world.start()
+        await world.settled()
+        assert world.where() == {"a": "n1"}
+        assert (world.listed(), leader.ledger.records) == ({}, {})
+        world.pods("b", "c", group="", like=COUNTED)
+        await world.settled()
+        assert len(world.where()) == 2
+
+
+async def test_labels_put_back_meanwhile_do_not_keep_a_record_from_being_settled() -> None:
+    async with World(min_member=2) as world:
+        leader = await world.start()
+        leader.puts_errands_off()
+        world.pods("a", "b")
+        await world.until(lambda: len(world.where()) == 2)
+        await world.until(lambda: leader.record().satisfied)
+        there = world.server.objects[leader.record().path]
+        world.server.put(leader.record().path, {**there, "metadata": {**there["metadata"], "labels": {}}})
+        await world.until(lambda: world.server.objects[leader.record().path]["metadata"]["labels"])
+        leader.runs_errands()
+        await world.settled()
+        assert world.said()["phase"] == BOUND
