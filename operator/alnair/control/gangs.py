@@ -80,6 +80,7 @@ class Gang:
     pondered: int = 0  # times in a row that its answer came too late
     refused_at: int = 0  # the books' version when it was last found not to fit
     wanted: tuple[PodClass, ...] = ()  # one pod of each shape that was to be placed then
+    minds_company: bool = False  # some rule about other pods had a say in it
     refusal: str = ""
     refusal_reason: str = ""
     refused_since: float = 0.0  # for this reason
@@ -235,7 +236,7 @@ class Roster:
     def _leave(self, gang: Gang, uid: str) -> None:
         gang.pods.pop(uid, None)
         self._touch(gang)
-        if not gang.pods and not gang.busy:
+        if not (gang.pods or gang.busy or gang.pondering):
             self.forget(gang)
 
     def forget(self, gang: Gang) -> None:

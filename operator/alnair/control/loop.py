@@ -20,7 +20,7 @@ from alnair.kube.clock import Clock
 from alnair.ledger import recovery
 from alnair.ledger.binding import Verdict
 from alnair.ledger.ledger import CommitRefused, Ledger, RecordMoved
-from alnair.ledger.records import ROLLING_BACK, Record, record_key
+from alnair.ledger.records import ROLLING_BACK, Owner, Record, record_key
 from alnair.ledger.records import Member as RecordMember
 from alnair.scheduling import exact, search
 from alnair.scheduling.board import Boards
@@ -69,6 +69,7 @@ class Loop:
         self._solver = Solver(EXACT_SECONDS)
         self._wake = asyncio.Event()
         self._in_flight: set[Gang] = set()
+        self._alone: set[str] = set()  # UIDs of pods that are being bound without a record
 
     def wake(self) -> None:
         """Room may have come for somebody."""
@@ -99,14 +100,18 @@ class Loop:
             # One gang's surprise must not stop the others; it is tried again when something changes.
             log.exception("gang %s: planning failed", gang)
             self._metrics.plan_errors.inc()
-            self._refuse(gang, "Alnair failed to plan this gang; its log says why")
+            self.retry_later(gang, "Alnair failed to plan this gang; its log says why", reason="Failed")
 
     def _plan(self, gang: Gang, solution: Solution | None) -> None:
         if problem := gang.problem():
             self._refuse(gang, problem, reason="Invalid")
             return
         # A pod that a record lists is on its way, whatever the pod stream has shown of it so far.
-        waiting = [pod for pod in gang.waiting() if self._ledger.record_of(pod.uid) is None]
+        waiting = [
+            pod
+            for pod in gang.waiting()
+            if self._ledger.record_of(pod.uid) is None and pod.uid not in self._alone
+        ]
         if not waiting:
             return
         record = self._ledger.records.get(record_key(gang.owner)) if gang.needs_record else None
@@ -174,6 +179,11 @@ class Loop:
         else:
             self._refuse(gang, verdict.message)
             wanted = tuple({member.shape: member.pod for member in asked.members}.values())
+            gang.minds_company = any(
+                rule.concerns(member.pod, draft)
+                for rule in self._profiles[gang.scheduler].wide_filters
+                for member in asked.members
+            )
             since = solution.problem.version if solution is not None else self._state.version
             self._queue.wait_for_room(gang, wanted, since=since)
 
@@ -193,15 +203,18 @@ class Loop:
         self._ledger.spawn(self._decide(gang, problem), f"ponder {gang}")
 
     async def _decide(self, gang: Gang, problem: Problem) -> None:
-        solution = None
         try:
             solution = await self._solver.solve(problem)
+        except Exception:
+            log.exception("gang %s: the exact search failed", gang)
+            self.retry_later(gang, "The exact search failed; the log says why.", reason="Undecided")
+            return
         finally:
             gang.pondering = False
-            if solution is not None and not gang.busy and gang.pods:
-                self._try(gang, solution)
-            else:
-                self.touch(gang)
+            if not gang.pods:
+                self._roster.forget(gang)
+        if gang.pods and not gang.busy:
+            self._try(gang, solution)
 
     def _as_searched(self, gang: Gang, pods: list[Pod], needed: int, present: int) -> search.Gang:
         return search.Gang(
@@ -260,7 +273,9 @@ class Loop:
         if not gang.is_group and not any(placements[0][1].slices()):
             pod, holding = placements[0]
             self._state.hold(pod.uid, holding)
-            self._ledger.spawn(self._bind_alone(gang, pod, holding), f"bind {pod}")
+            self._alone.add(pod.uid)
+            work = self._bind_alone(gang, pod, holding, owner=gang.owner, scheduler=gang.scheduler)
+            self._ledger.spawn(work, f"bind {pod}")
             return
         record = self._ledger.assume(
             gang.owner, scheduler=gang.scheduler, min_member=least, placements=placements, replaces=replaces
@@ -278,7 +293,9 @@ class Loop:
         finally:
             self._finished(gang)
 
-    async def _bind_alone(self, gang: Gang, pod: Pod, holding: Holding) -> None:
+    async def _bind_alone(
+        self, gang: Gang, pod: Pod, holding: Holding, *, owner: Owner, scheduler: str
+    ) -> None:
         """A lone pod without slices: its bind is atomic by itself and needs no commit. One with whole cards of a device
         plugin's choice is recorded afterwards."""
         try:
@@ -293,7 +310,7 @@ class Loop:
                 gang.observe_bind_time(self._clock.now(), self._metrics.bind_seconds.observe)
                 if holding.containers:
                     recording = self._ledger.record_later(
-                        gang.owner, scheduler=gang.scheduler, pod=pod, holding=holding
+                        owner, scheduler=scheduler, pod=pod, holding=holding
                     )
                     self._ledger.spawn(recording, f"record {pod}")
             elif verdict is Verdict.REFUSED:
@@ -301,7 +318,9 @@ class Loop:
             else:
                 self.now_lost(pod.uid)
         finally:
-            self._state.release(pod.uid)  # from here on the pod itself says where it is
+            self._alone.discard(pod.uid)
+            if self._state.holdings.get(pod.uid) is holding:
+                self._state.release(pod.uid)  # from here on the pod itself says where it is
             self._finished(gang)
 
     def now_bound(self, uid: str, holding: Holding) -> None:
@@ -359,9 +378,17 @@ class Loop:
             strays = [
                 pod
                 for pod in gang.pods.values()
-                if pod.node and not pod.terminal and self._ledger.record_of(pod.uid) is None
+                if pod.node
+                and not pod.terminal
+                and self._ledger.record_of(pod.uid) is None
+                and pod.uid not in self._ledger.recording
             ]
-            if strays and gang.needs_record and (gang.group is not None or not gang.is_group):
+            if (
+                strays
+                and not gang.busy
+                and gang.needs_record
+                and (gang.group is not None or not gang.is_group)
+            ):
                 self._ledger.spawn(
                     recovery.adopt(
                         self._ledger,

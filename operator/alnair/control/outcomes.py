@@ -20,6 +20,7 @@ from alnair.ledger.records import COMMITTED, Member, Record
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
+STRAYS_SECONDS = 60.0  # between looks for bound pods that no record knows
 KEEP_SECONDS = 60.0  # how long lost members' places are kept where the group names no timeout
 
 
@@ -94,9 +95,13 @@ class Outcomes:
     # -- time ----------------------------------------------------------------------------------------------------
 
     async def keep_time(self, ledger: Ledger) -> None:
+        looked = self._clock.now()
         while True:
             await asyncio.sleep(TICK_SECONDS)
             now = self._clock.now()
+            if now - looked > STRAYS_SECONDS:
+                looked = now
+                self._loop.adopt_strays()
             for record in list(ledger.records.values()):
                 self._check_kept_places(ledger, record, now)
             for gang in list(self._roster.gangs.values()):

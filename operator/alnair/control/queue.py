@@ -31,14 +31,15 @@ class Queue:
         self._clock = clock
         self._touched: dict[Key, Gang] = {}
         self._ranked: list[tuple[Rank, int, Gang]] = []
-        self._queued: set[Key] = set()
+        self._queued: dict[Key, Gang] = {}
         self._waiting: dict[Key, Gang] = {}
         self._pushed = 0
         self._looked_at = 0
 
     def touch(self, gang: Gang) -> None:
         """Something about the gang changed: it is worth a try."""
-        self._touched[gang.key] = gang
+        if gang.pods or gang.key not in self._touched:  # an empty one never hides its successor of that name
+            self._touched[gang.key] = gang
 
     def wait_for_room(self, gang: Gang, wanted: tuple[PodClass, ...], *, since: int) -> None:
         """It does not fit the books of version `since`. `wanted`: one pod of each shape that is to be placed."""
@@ -48,17 +49,20 @@ class Queue:
 
     def forget(self, gang: Gang) -> None:
         """It waits for nothing any more, or not for room."""
-        self._waiting.pop(gang.key, None)
+        if self._waiting.get(gang.key) is gang:
+            del self._waiting[gang.key]
 
     def next(self) -> Gang | None:
         """The best gang that may be tried now."""
-        if self._state.freed > self._looked_at:
+        if max(self._state.freed, self._state.arrived) > self._looked_at:
             self._looked_at = self._state.version
             self._look_at_those_waiting()
         self._rank_touched()
         while self._ranked:
             _, _, gang = heapq.heappop(self._ranked)
-            self._queued.discard(gang.key)
+            if self._queued.get(gang.key) is not gang:
+                continue  # another gang has its name by now, and an entry of its own
+            del self._queued[gang.key]
             if not (gang.busy or gang.pondering) and gang.pods and self._clock.now() >= gang.retry_after:
                 return gang
         return None
@@ -66,12 +70,12 @@ class Queue:
     def _rank_touched(self) -> None:
         for key, gang in self._touched.items():
             if not gang.pods:
-                self._waiting.pop(key, None)
-            elif key not in self._queued:
+                self.forget(gang)
+            elif self._queued.get(key) is not gang:
                 self._pushed += 1
                 rank = (-gang.priority, gang.created, key)
                 heapq.heappush(self._ranked, (rank, self._pushed, gang))
-                self._queued.add(key)
+                self._queued[key] = gang
         self._touched.clear()
 
     # -- room ----------------------------------------------------------------------------------------------------
@@ -80,14 +84,23 @@ class Queue:
         known: dict[tuple[str, PodShape, int], bool] = {}
         with self._state.draft() as draft:
             for gang in self._waiting.values():
-                if gang.refused_at < self._state.freed and gang.pods:
+                if not gang.pods:
+                    continue
+                if gang.refused_at < self._state.freed:
                     if self._has_hope(gang, draft, known):
                         self.touch(gang)
+                    gang.refused_at = self._state.version
+                elif gang.refused_at < self._state.arrived and _wants_company(gang):
+                    self.touch(gang)
                     gang.refused_at = self._state.version
 
     def _has_hope(self, gang: Gang, draft: Draft, known: dict[tuple[str, PodShape, int], bool]) -> bool:
         """Whether a node that changed since the refusal would take one of its pods. Rules about other pods can change
-        their mind anywhere, so with them there is always hope."""
+        their mind anywhere, so where they had a say, or have one now, there is always hope."""
+        if gang.minds_company or gang.short_since is not None:
+            return (
+                True  # a kept place is taken in the books, and no rule about free room tells that it opened
+            )
         profile = self._profiles[gang.scheduler]
         for pod in gang.wanted:
             if any(rule.concerns(pod, draft) for rule in profile.wide_filters):
@@ -99,3 +112,8 @@ class Queue:
             if known[key]:
                 return True
         return False
+
+
+def _wants_company(gang: Gang) -> bool:
+    """A pod that comes can be what it waits for: one to be near, or one more in the emptiest domain."""
+    return any(pod.shape.near or pod.shape.spread for pod in gang.wanted)

@@ -67,7 +67,8 @@ class StorageFeed:
         self._tell(any(news))
 
     def put(self, thing: Any) -> None:
-        self._tell(self._state.volumes.put(self.kind.read(thing)))
+        news = self._state.volumes.put(self.kind.read(thing))
+        self._tell(news and self.kind.wire is not wire.VolumeAttachment)  # one more only takes room
 
     def drop(self, thing: Any) -> None:
         self._tell(self._state.volumes.drop(self.kind.read(thing)))

@@ -35,7 +35,7 @@ class Connection:
         """The Authorization header's value, or None where a client certificate speaks for us. Looked up each time,
         which is no light work: callers in a hurry keep it for a while."""
         value = self.configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
-        return str(value) if value else None
+        return str(value).strip() if value else None  # a file of a token may end in a newline
 
     @property
     def token(self) -> str | None:

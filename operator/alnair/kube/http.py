@@ -21,7 +21,6 @@ from urllib.parse import urlencode, urlsplit
 
 MOST_HEAD = 64 * 1024
 IDLE_SECONDS = 30.0  # the apiserver closes idle connections too; ours must be the first to go
-CLOSING = ConnectionResetError("the connection was closed before the answer came")
 
 
 class BadAnswer(OSError):
@@ -107,11 +106,12 @@ class _Channel(asyncio.Protocol):
         self._waiter: asyncio.Future[Answer] | None = None
         self._received = bytearray()
         self._head: _Head | None = None
+        self._chunks = _Chunks()
         self.reusable = False
 
     async def ask(self, request: bytes) -> Answer:
         if self._transport is None or self._transport.is_closing():
-            raise CLOSING
+            raise _cut_off()
         self.reusable = False
         self._waiter = asyncio.get_running_loop().create_future()
         self._transport.write(request)
@@ -144,7 +144,7 @@ class _Channel(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.reusable = False
-        self._fail(error or CLOSING)
+        self._fail(error or _cut_off())
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -161,8 +161,8 @@ class _Channel(asyncio.Protocol):
                 self._head = head
         head = self._head
         if head.chunked:
-            body = _unchunked(self._received)
-            if body is not None:
+            if self._chunks.read(self._received):
+                body, self._chunks = b"".join(self._chunks.parts), _Chunks()
                 self._finish(body, reusable=head.keeps and not self._received)
         elif not head.until_close and len(self._received) >= head.length:
             body = bytes(self._received[: head.length])
@@ -223,29 +223,50 @@ class _Head:
         )
 
 
-def _unchunked(received: bytearray) -> bytes | None:
-    """The whole body, taken out of what was received; None while some of it is missing."""
-    parts: list[bytes] = []
-    at = 0
-    while True:
-        line = received.find(b"\r\n", at)
-        if line < 0:
-            return None
-        size = int(bytes(received[at:line]).split(b";", 1)[0], 16)
-        at = line + 2
-        if size == 0:
-            # Trailers are lines too; the last one is empty.
-            while True:
-                line = received.find(b"\r\n", at)
-                if line < 0:
-                    return None
-                done, at = line == at, line + 2
-                if done:
-                    del received[:at]
-                    return b"".join(parts)
-        if len(received) < at + size + 2:
-            return None
-        parts.append(bytes(received[at : at + size]))
-        if received[at + size : at + size + 2] != b"\r\n":
+class _Chunks:
+    """A body in chunks, taken out of what is received as it comes: each byte is looked at once."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self._left = 0  # of the chunk that is being read, with the line end after it
+        self._trailing = False
+
+    def read(self, received: bytearray) -> bool:
+        """Whether the body is complete."""
+        while received:
+            if self._left:
+                if not self._take(received):
+                    return False
+                continue
+            line = received.find(b"\r\n")
+            if line < 0:
+                return False
+            text = bytes(received[:line])
+            del received[: line + 2]
+            if self._trailing:
+                if not text:
+                    return True
+            elif (size := int(text.split(b";", 1)[0], 16)) > 0:
+                self._left = size + 2
+            else:
+                self._trailing = True  # lines until an empty one
+        return False
+
+    def _take(self, received: bytearray) -> bool:
+        """As much of the chunk as is there; whether that was all of it."""
+        if self._left > 2:
+            part = bytes(received[: self._left - 2])
+            self.parts.append(part)
+            self._left -= len(part)
+            del received[: len(part)]
+        if self._left > 2 or len(received) < 2:
+            return False
+        if received[:2] != b"\r\n":
             raise BadAnswer("a chunk does not end where it should")
-        at += size + 2
+        del received[:2]
+        self._left = 0
+        return True
+
+
+def _cut_off() -> ConnectionResetError:
+    return ConnectionResetError("the connection was closed before the answer came")

@@ -39,7 +39,7 @@ from alnair.state.pods import Pod
 log = logging.getLogger(__name__)
 
 BUDGET_PAUSE = 5.0  # between tries to evict a pod whose disruption budget says no
-SETTLE_PAUSE = 0.5  # between looks at a record that somebody else is writing
+SETTLE_PAUSE = 2.0  # between looks at a record that somebody else is writing, or that was refused
 GATHER_SECONDS = 0.05  # pods of one gang end together: wait this long and release them in one write
 
 
@@ -99,6 +99,7 @@ class Ledger:
         self._record_of: dict[str, Record] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._releasing: set[Record] = set()
+        self.recording: set[str] = set()  # UIDs of bound pods whose record is due
         # Node that is not ready -> UIDs of pods that were deleted there by force.
         self._parked: dict[str, set[str]] = {}
         self._recovered = False
@@ -286,17 +287,28 @@ class Ledger:
 
     async def _settle(self, record: Record) -> None:
         """Say that all are bound, unless another write has said it by then."""
-        while record.phase == BOUND and record.said != BOUND and not record.closing:
+        while _is_unsaid(record):
             async with self.lull.errand():
-                if not record.lock.locked():  # else whoever has it may wait for minutes: not in an errand's place
-                    async with self.writing(record):
-                        await self.writer.write(record)
-                    return
+                # Whoever has the lock may wait for minutes: not in an errand's place.
+                if _is_unsaid(record) and not record.lock.locked():
+                    try:
+                        async with self.writing(record):
+                            await self.writer.write(record)
+                        return
+                    except Refused as refused:
+                        log.error("record %s could not be settled, trying again: %s", record, refused)
             await asyncio.sleep(SETTLE_PAUSE)
 
     async def record_later(self, owner: Owner, *, scheduler: str, pod: Pod, holding: Holding) -> None:
         """Write down a lone pod that was bound without a commit: its cards are the device plugin's to choose, so there
         is nothing to take twice, and its Binding was atomic by itself. A restart before this adopts it."""
+        self.recording.add(pod.uid)
+        try:
+            await self._record_late(owner, scheduler, pod, holding)
+        finally:
+            self.recording.discard(pod.uid)
+
+    async def _record_late(self, owner: Owner, scheduler: str, pod: Pod, holding: Holding) -> None:
         async with self.lull.errand():
             live = self.state.pods.get(pod.uid)
             if live is None or live.terminal or self.record_of(pod.uid) is not None:
@@ -339,6 +351,7 @@ class Ledger:
         member.uncertain = False
         if member.bound and self._out_of_reach(member):
             self._park(member)
+            self.listener.record_free(record)  # a plan may have waited for this word
             return
         member.gone = True
         self.release_soon(record)
@@ -533,14 +546,20 @@ class Ledger:
 
     async def drain(self, seconds: float) -> None:
         """Let what is under way come to its end, for a while."""
-        if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=seconds)
+        deadline = asyncio.get_running_loop().time() + seconds
+        while self._tasks and (left := deadline - asyncio.get_running_loop().time()) > 0:
+            await asyncio.wait(set(self._tasks), timeout=left)
 
     async def close(self) -> None:
         """Stop where we are. Whatever is half done is finished by the next leader from the records."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _is_unsaid(record: Record) -> bool:
+    """All its members are bound, and the object does not say so yet."""
+    return record.phase == BOUND and record.said != BOUND and not record.closing
 
 
 def _must_fit(record: Record) -> None:

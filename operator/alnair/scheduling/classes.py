@@ -37,14 +37,18 @@ class MemberClass:
     members: tuple[Member, ...]
 
 
-def classes_of(members: Iterable[Member], draft: Draft) -> Sequence[MemberClass]:
+def classes_of(
+    members: Iterable[Member], draft: Draft, expected: Iterable[tuple[int, PodClass]] = ()
+) -> Sequence[MemberClass]:
     """Hardest first: whole cards, then large slices, then choosy claims, then many rules, then much cpu; what fits
     anywhere can wait.
 
-    But those that must be near other members come after them.
+    But those that must be near other members come after them. `expected`: pods that others were promised room for,
+    who may mind some of the members.
     """
     members = tuple(members)
     asked = _sets_in_play(members, draft)
+    asked += [term.pods for _, pod in expected for term in pod.shape.apart]
     classes: dict[tuple[object, ...], list[Member]] = {}
     for member in members:
         answers = tuple(draft.company.is_in(pods, member.pod) for pods in asked)

@@ -149,7 +149,7 @@ def decide(
 def formulate(gang: Gang, profile: Profile, draft: Draft) -> Problem:
     """The gang against the draft as it stands, which has none of its members in it, and is left as it was."""
     mark = len(draft.journal)
-    classes = classes_of(gang.members, draft)
+    classes = classes_of(gang.members, draft, gang.expected)
     possible = np.ones((len(classes), len(draft.names)), dtype=np.bool_)
     if gang.expected:
         for number, each in enumerate(classes):

@@ -85,7 +85,7 @@ def place(
     mark = len(draft.journal)
     if boards is None or draft.journal:
         boards = Boards()  # what is scribbled must not be remembered
-    classes = classes_of(gang.members, draft)
+    classes = classes_of(gang.members, draft, gang.expected)
     ratings = [boards.rated(each.pod, profile, draft) for each in classes]
     if gang.expected:
         closed = [closed_by_expected(each.pod, gang, profile, draft) for each in classes]
@@ -136,9 +136,11 @@ def closed_by_expected(pod: PodClass, gang: Gang, profile: Profile, draft: Draft
         coming = [other for at, other in gang.expected if at == row]
         for other in coming:
             draft.company.visit(row, other)
-        closed[row] = not Profile.pass_all(profile.wide_filters, pod, draft.only(row))[0]
-        for other in reversed(coming):
-            draft.company.end_visit(row, other)
+        try:
+            closed[row] = not Profile.pass_all(profile.wide_filters, pod, draft.only(row))[0]
+        finally:
+            for other in reversed(coming):
+                draft.company.end_visit(row, other)
     return closed
 
 

@@ -10,7 +10,7 @@ alone, and only `release` ends a holding; the ledger calls it when the record no
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -33,6 +33,7 @@ from alnair.state.volumes import Volumes
 T = TypeVar("T")
 
 SHARERS_A_CARD = 16
+MOST_LABELS = 512  # whose values are known node by node; the one asked for longest ago is forgotten
 MOST_IMAGES = 512  # whose sizes are known node by node
 FIRST_COLUMNS = ("cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu")
 
@@ -59,6 +60,7 @@ class ClusterState:
     `version` grows with every change, and `changed_at[row]` is its value at the row's last change. `freed` is its
     value when something that was missing may last have come (capacity given back, a node changed), `freed_at[row]`
     the same for a row: a planner that was refused need not look again until something was freed where it looks.
+    `arrived` is its value when a pod last came: who must be near somebody may have waited for that.
     """
 
     def __init__(self, *, sharers: int = SHARERS_A_CARD, on_freed: Callable[[], None] = lambda: None) -> None:
@@ -72,6 +74,7 @@ class ClusterState:
         self.company = Company(self._everyone, on_volumes=self.volumes.attached.moved)
         self.version = 0
         self.freed = 0
+        self.arrived = 0
         self.on_freed = on_freed
         self._sharers = sharers
         self._charges: dict[str, Charge] = {}
@@ -83,7 +86,7 @@ class ClusterState:
         self._taint_index: dict[tuple[wire.Taint, ...], int] = {(): 0}
         self._models: list[str] = [""]
         self._model_index: dict[str, int] = {"": 0}
-        self._label_columns: dict[str, LabelColumn] = {}
+        self._label_columns: OrderedDict[str, LabelColumn] = OrderedDict()
         self._image_columns: dict[str, ImageColumn] = {}
         self._names: list[str] = []
         self._card_ids: list[tuple[str, ...]] = []
@@ -210,7 +213,10 @@ class ClusterState:
     def label_column(self, key: str) -> LabelColumn:
         column = self._label_columns.get(key)
         if column is None or column.worn:
+            while len(self._label_columns) >= MOST_LABELS:
+                self._label_columns.popitem(last=False)
             column = self._label_columns[key] = LabelColumn(key, self._numbered(), len(self._names))
+        self._label_columns.move_to_end(key)
         return column
 
     def image_column(self, name: str) -> ImageColumn:
@@ -279,6 +285,8 @@ class ClusterState:
             for name in {after.node, after.card_node}:
                 self._charged_to[name].add(uid)
             self._charges[uid] = after
+            self.arrived = self.version
+            self.on_freed()
             if after.slices and after.card_node in self.nodes and not self._knows(after):
                 self._renew_cards(self.nodes[after.card_node], afresh=True)
 
@@ -353,8 +361,15 @@ class ClusterState:
                 yield row, charge.guest
 
     def _note_nomination(self, pod: Pod) -> None:
+        before = self._nominated.get(pod.uid)
         if pod.nominated and not pod.node and not pod.terminal:
             self._nominated[pod.uid] = pod
+            if before is not None and (before.nominated, before.priority, before.shape) != (
+                pod.nominated,
+                pod.priority,
+                pod.shape,
+            ):
+                self._free()  # it keeps another room than before, or gives way to others now
         elif self._nominated.pop(pod.uid, None) is not None:
             self._free()
 

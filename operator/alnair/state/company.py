@@ -23,6 +23,8 @@ MOST_TALLIES = 1024  # sets of pods that are counted at once; the one asked for 
 
 MOST_MEANT = 1024
 
+NOTHING: Mapping[Hashable, Mapping[int, int]] = {}
+
 Tally = NDArray[np.int64]
 Meant = Sequence[tuple[Hashable, Mapping[int, int]]]
 
@@ -42,6 +44,8 @@ class Company:
         self._on_volumes = on_volumes
         self._rows = 0
         self._tallies: OrderedDict[Pods, Tally] = OrderedDict()
+        self._counted_in: defaultdict[str, set[Pods]] = defaultdict(set)  # namespace -> sets that look there
+        self._counted_anywhere: set[Pods] = set()
         self._brought: defaultdict[str, dict[Hashable, dict[int, int]]] = defaultdict(dict)
         self._editions: defaultdict[str, int] = defaultdict(int)  # kind -> grows with every thing new or gone
         self._keys: defaultdict[str, dict[str, int]] = defaultdict(dict)  # kind -> labels its terms look at
@@ -72,9 +76,10 @@ class Company:
     def _move(self, row: int, pod: PodClass, sign: int) -> None:
         if pod.shape.claims or pod.shape.disks:
             self._on_volumes(row, pod.shape, sign)
-        for pods, tally in self._tallies.items():
-            if self.is_in(pods, pod):
-                tally[row] += sign
+        for index in (self._counted_in.get(pod.namespace), self._counted_anywhere):
+            for pods in index or ():
+                if self.is_in(pods, pod):
+                    self._tallies[pods][row] += sign
         for kind, thing in pod.shape.tags:
             where = self._brought[kind].get(thing)
             if where is None:
@@ -88,6 +93,8 @@ class Company:
                 if not where:
                     del self._brought[kind][thing]
                     self._new_edition(kind, thing, -1)
+                    if not self._brought[kind]:
+                        del self._brought[kind]
 
     def _new_edition(self, kind: str, thing: Hashable, sign: int) -> None:
         """A thing came that nobody had brought, or the last one of its kind is gone."""
@@ -112,7 +119,21 @@ class Company:
     def _forget_by_namespace(self) -> None:
         self._meaning.clear()
         for pods in [pods for pods in self._tallies if pods.by_namespace_labels]:
-            del self._tallies[pods]
+            self._forget_tally(pods)
+
+    def _forget_tally(self, pods: Pods) -> None:
+        del self._tallies[pods]
+        for index in self._indices(pods):
+            index.discard(pods)
+        for namespace in pods.namespaces:
+            if not self._counted_in.get(namespace, True):
+                del self._counted_in[namespace]
+
+    def _indices(self, pods: Pods) -> list[set[Pods]]:
+        """Where the set is found by whoever may be in it."""
+        if pods.by_namespace_labels:
+            return [self._counted_anywhere]
+        return [self._counted_in[namespace] for namespace in pods.namespaces]
 
     def resize(self, rows: int) -> None:
         self._rows = rows
@@ -135,22 +156,24 @@ class Company:
                 if self.is_in(pods, pod):
                     tally[row] += 1
             self._tallies[pods] = tally
+            for index in self._indices(pods):
+                index.add(pods)
             if len(self._tallies) > MOST_TALLIES:
-                self._tallies.popitem(last=False)
+                self._forget_tally(next(iter(self._tallies)))
         else:
             self._tallies.move_to_end(pods)
         return tally
 
     def brought(self, kind: str) -> Mapping[Hashable, Mapping[int, int]]:
         """Everything of that kind that pods brought: thing -> node row -> by how many pods."""
-        return self._brought[kind]
+        return self._brought.get(kind, NOTHING)
 
     def meaning(self, kind: str, pod: PodClass) -> Meant:
         """Of the terms of that kind that pods brought, those that mean this pod: (term or wish, row -> by how many).
 
         Remembered for all pods that the terms cannot tell apart: a thousand terms are not asked for each pod.
         """
-        if not self._brought[kind]:
+        if kind not in self._brought:
             return ()
         labels = tuple(pod.labels.get(key) for key in self._keys[kind])
         key, edition = (kind, pod.namespace, labels), self._editions[kind]

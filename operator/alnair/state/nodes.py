@@ -45,7 +45,8 @@ class Node:
         owner = self.labels.get(names.GPU_OWNER)
         if owner in (names.OWNED_BY_ALNAIR, names.OWNED_BY_DEVICE_PLUGIN):
             return owner == names.OWNED_BY_ALNAIR
-        return not dict(self.allocatable).get(names.NVIDIA_GPU)
+        # A plugin that is down advertises 0: its cards are its own all the same, and its pods still have them.
+        return names.NVIDIA_GPU not in dict(self.allocatable)
 
 
 def read_node(node: wire.Node) -> Node:

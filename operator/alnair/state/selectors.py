@@ -146,6 +146,12 @@ class AllOf:
         return all(each.has(namespace, labels, namespace_labels) for each in self.sets)
 
     @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Where such pods can be, if no set goes by namespaces' labels."""
+        shared = set(self.sets[0].namespaces).intersection(*(each.namespaces for each in self.sets))
+        return tuple(sorted(shared))
+
+    @property
     def living(self) -> bool:
         return any(each.living for each in self.sets)
 

@@ -17,7 +17,7 @@ from alnair.state import wire
 from alnair.state.selectors import Labels, NodeTerm, PodSet, PodTerm
 
 # What a pod brings to its node for others to stumble over, by kind.
-PORT = "port"  # HostPort
+PORT = "port"  # HostPort; by number: see HostPort.kind
 APART = "apart"  # PodTerm: who must not come near
 NEAR = "near"  # PodTerm: whom it required to be near; others are drawn to it
 LIKES = "likes"  # (weight, PodTerm): whom it would like near (or, below 0, far away)
@@ -32,6 +32,11 @@ class HostPort:
     protocol: str
     ip: str
     port: int
+
+    @property
+    def kind(self) -> str:
+        """Those of one kind may conflict: a node's ports are looked up by it, not looked through."""
+        return f"{PORT}/{self.protocol}/{self.port}"
 
     def conflicts(self, other: HostPort) -> bool:
         if (self.protocol, self.port) != (other.protocol, other.port):
@@ -105,7 +110,7 @@ class PodShape:
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        tags: list[Tag] = [(PORT, port) for port in self.ports]
+        tags: list[Tag] = [(port.kind, port) for port in self.ports]
         tags += [(APART, term) for term in self.apart]
         tags += [(NEAR, term) for term in self.near]
         tags += [(LIKES, wish) for wish in self.preferred_pods]

@@ -88,20 +88,34 @@ def tolerations(world: World, pod: Manifest) -> None:
     pod["spec"].setdefault("tolerations", []).extend(found)
 
 
+def numeric_tolerations(world: World, pod: Manifest) -> None:
+    """Of all taints but those with a number, and of a number just above or below."""
+    dice = world.dice
+    numbers = [taint["value"] for place in world.places for taint in place.taints if taint["key"] == "speed"]
+    others = [{"key": key, "operator": "Exists"} for key in (*TAINT_KEYS, CORDON) if key != "speed"]
+    if numbers:
+        others.append(_numeric(dice, dice.pick(numbers)))
+    pod["spec"].setdefault("tolerations", []).extend(others)
+
+
+def _numeric(dice: Dice, value: str) -> Manifest:
+    operator = dice.pick(("Gt", "Lt"))
+    just = -1 if operator == "Gt" else 1
+    step = dice.pick((just, just, 0, -just))
+    return {
+        "key": "speed",
+        "operator": operator,
+        "value": str(int(value) + step) if value in ("5", "10", "100") else "50",
+    }
+
+
 def _toleration(dice: Dice, taint: dict[str, str]) -> Manifest:
     value = taint.get("value", "")
     toleration: Manifest
     if dice.chance(0.08):
         toleration = {"operator": "Exists"}  # an empty key is every key
     elif taint["key"] == "speed" and dice.chance(0.75):
-        operator = dice.pick(("Gt", "Lt"))
-        just = -1 if operator == "Gt" else 1
-        step = dice.pick((just, just, 0, -just))
-        toleration = {
-            "key": "speed",
-            "operator": operator,
-            "value": str(int(value) + step) if value in ("5", "10", "100") else "50",
-        }
+        toleration = _numeric(dice, value)
     elif dice.chance(0.4):
         toleration = {"key": dice.pick((taint["key"], *TAINT_KEYS)), "operator": "Exists"}
     else:

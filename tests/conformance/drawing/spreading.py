@@ -63,32 +63,27 @@ def _constraint(dice: Dice, labels: dict[str, str]) -> Manifest:
 def _at_the_edge(world: World, pod: Manifest) -> None:
     """One constraint on the crowd that some domain just meets or just misses, as the nodes are that count."""
     dice = world.dice
-    key = dice.pick(SPREAD_KEYS)
     constraint: Manifest = {
-        "topologyKey": key,
+        "topologyKey": dice.pick(SPREAD_KEYS),
         "maxSkew": 1,
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": pod["metadata"]["labels"]["app"]}},
     }
     pod["spec"]["topologySpreadConstraints"] = [constraint]
-    everywhere = _skews(world, pod, key, world.places)
-    if not everywhere:
-        return
     match dice.weighted(EDGES):
         case "maxSkew":
-            constraint["maxSkew"] = max(dice.pick(list(everywhere.values())) - dice.number(0, 1), 1)
+            skews = list(_skews(world, pod, constraint["topologyKey"], world.places).values())
+            constraint["maxSkew"] = max(dice.pick(skews or [1]) - dice.number(0, 1), 1)
         case "minDomains":
-            # With too few domains the least of them counts as empty.
-            constraint["minDomains"] = len(everywhere) + dice.number(0, 1)
-            constraint["maxSkew"] = max(dice.pick(list(everywhere.values())), 1)
+            _with_too_few_domains(world, pod, constraint)
         case "nodeAffinityPolicy":
-            label = dice.pick(tuple(NODE_LABELS))
-            value = dice.pick(NODE_LABELS[label])
+            choices = [(label, value) for label, values in NODE_LABELS.items() for value in values]
+            for label, value in dice.some(choices, len(choices), len(choices)):
+                counting = [each for each in world.places if each.labels.get(label) == value]
+                if _between(world, pod, constraint, counting):
+                    break
             pod["spec"].setdefault("nodeSelector", {})[label] = value
-            _between(
-                world, pod, constraint, [each for each in world.places if each.labels.get(label) == value]
-            )
-            if dice.chance(0.7):
+            if dice.chance(0.75):
                 constraint["nodeAffinityPolicy"] = "Ignore"
         case "nodeTaintsPolicy":
             pod["spec"]["tolerations"] = []
@@ -99,13 +94,30 @@ def _at_the_edge(world: World, pod: Manifest) -> None:
                 constraint["nodeTaintsPolicy"] = "Honor"
 
 
-def _between(world: World, pod: Manifest, constraint: Manifest, counting: list[Place]) -> None:
-    """A skew that is allowed if only these nodes count and not if all do, or the other way round."""
-    every = _skews(world, pod, constraint["topologyKey"], world.places)
-    some = _skews(world, pod, constraint["topologyKey"], counting)
-    edges = [min(skew, every[domain]) for domain, skew in some.items() if skew != every[domain]]
-    if edges := [edge for edge in edges if edge > 0]:
-        constraint["maxSkew"] = world.dice.pick(edges)
+def _with_too_few_domains(world: World, pod: Manifest, constraint: Manifest) -> None:
+    """Where no domain is empty, but counts as empty because there are too few of them."""
+    dice = world.dice
+    for key in dice.some(SPREAD_KEYS, len(SPREAD_KEYS), len(SPREAD_KEYS)):
+        counts = _counts(world, pod, key, world.places)
+        if counts and (least := min(counts.values())) > 0:
+            break
+    else:
+        return
+    constraint["topologyKey"] = key
+    constraint["minDomains"] = len(counts) + dice.weighted(((0, 0.2), (1, 0.8)))
+    constraint["maxSkew"] = dice.pick(list(counts.values())) + 1 - least
+
+
+def _between(world: World, pod: Manifest, constraint: Manifest, counting: list[Place]) -> bool:
+    """A skew that is allowed if only these nodes count and not if all do, or the other way round; if there is one."""
+    for key in world.dice.some(SPREAD_KEYS, len(SPREAD_KEYS), len(SPREAD_KEYS)):
+        every = _skews(world, pod, key, world.places)
+        some = _skews(world, pod, key, counting)
+        edges = [min(skew, every[domain]) for domain, skew in some.items() if skew != every[domain]]
+        if edges := [edge for edge in edges if edge > 0]:
+            constraint["topologyKey"], constraint["maxSkew"] = key, world.dice.pick(edges)
+            return True
+    return False
 
 
 def _kept_away(place: Place) -> bool:
@@ -114,6 +126,13 @@ def _kept_away(place: Place) -> bool:
 
 def _skews(world: World, pod: Manifest, key: str, places: Iterable[Place]) -> dict[str, int]:
     """By domain: how many more than in the emptiest there would be with the pod."""
+    counts = _counts(world, pod, key, places)
+    least = min(counts.values(), default=0)
+    return {domain: count + 1 - least for domain, count in counts.items()}
+
+
+def _counts(world: World, pod: Manifest, key: str, places: Iterable[Place]) -> dict[str, int]:
+    """By domain: how many pods of the same app there are."""
     domains = {place.name: place.labels[key] for place in places if key in place.labels}
     counts = Counter(dict.fromkeys(domains.values(), 0))
     for other in world.existing:
@@ -126,5 +145,4 @@ def _skews(world: World, pod: Manifest, key: str, places: Iterable[Place]) -> di
             and "status" not in other
         ):
             counts[domains[other["spec"]["nodeName"]]] += 1
-    least = min(counts.values(), default=0)
-    return {domain: count + 1 - least for domain, count in counts.items()}
+    return dict(counts)

@@ -516,3 +516,66 @@ async def test_labels_put_back_meanwhile_do_not_keep_a_record_from_being_settled
         leader.runs_errands()
         await world.settled()
         assert world.said()["phase"] == BOUND
+
+
+@pytest.mark.parametrize("made_again", [False, True])
+async def test_a_settle_that_comes_too_late_writes_nothing(made_again: bool) -> None:
+    """All pods went, and the record with them, while the settle waited; a new gang may have its name by then."""
+    async with World(min_member=2) as world:
+        leader = await world.start()
+        leader.puts_errands_off()
+        world.pods("a", "b")
+        await world.until(lambda: len(world.where()) == 2)
+        await world.until(lambda: leader.record().satisfied)
+        world.deletes("a", "b")
+        await world.until(lambda: world.listed() == {})
+        if made_again:
+            world.pods("c", "d")
+            await world.until(lambda: set(world.where()) == {"c", "d"})
+        leader.runs_errands()
+        await world.settled()
+        assert list(world.listed().values()) == ([["c", "d"]] if made_again else [])
+
+
+async def test_a_lone_pod_that_was_bound_behind_our_back_is_adopted_after_a_while() -> None:
+    """A Binding of the predecessor's that landed after we had looked for strays."""
+    async with World(nodes=[PLUGIN]) as world:
+        leader = await world.start()
+        marks = {names.NODE: "n1", names.GPU_SLICES: '[{"name": "main", "gpuCount": 1}]'}
+        world.pod("a", group="", like=COUNTED, on="n1", annotations=marks)
+        await world.settled()
+        assert world.listed() == {}
+        await world.passes(61)
+        assert list(world.listed().values()) == [["a"]]
+        assert leader.ledger.recording == set()
+
+
+async def test_a_lone_pod_that_joins_a_group_while_it_is_bound_is_recorded_all_the_same() -> None:
+    async with World(nodes=[PLUGIN]) as world:
+        world.server.first("POST a/binding", lambda: world.pod("a", group="g", like=COUNTED))
+        world.strays.add("uid-a")  # it was no member when it was bound
+        world.pod("a", group="", like=COUNTED)
+        await world.start()
+        await world.settled()
+        await world.passes(61)
+        assert world.where() == {"a": "n1"}
+        assert list(world.listed().values()) == [["a"]]
+
+
+async def test_a_kept_place_that_opens_again_is_taken() -> None:
+    two_cards = node("n1").with_cards(2)
+    whole = WORKER.asking(gpu=1)
+    async with World(min_member=2, nodes=[two_cards]) as world:
+        world.pods("a", "b", like=whole)
+        world.vanish_while_bound("b")
+        await world.start()
+        await world.settled()
+        assert set(world.where()) == {"a"}
+        world.node(two_cards.cordoned())
+        world.pod("c", like=whole)
+        await world.settled()
+        assert set(world.where()) == {"a"}
+        world.node(two_cards)
+        await world.settled()
+        assert set(world.where()) == {"a", "c"}
+        assert world.evicted() == []

@@ -78,6 +78,103 @@ async def test_who_minds_other_pods_is_woken_by_any_room() -> None:
         assert "shy" in world.where()
 
 
+async def test_whom_others_kept_away_is_woken_when_they_leave_a_node_of_no_use() -> None:
+    """The waiting pod has no rule of its own, and the node that was freed is cordoned."""
+    shy = pod("shy").labelled(app="shy").apart_from({"app": "x"}, key="zone")
+    async with World(
+        nodes=[node("n1").labelled(zone="z").cordoned(), node("n2").labelled(zone="z")]
+    ) as world:
+        world.pod("shy", group="", like=shy, on="n1")
+        world.pod("x", group="", like=SMALL.labelled(app="x"))
+        await world.start()
+        await world.settled()
+        assert "x" not in world.where()
+        world.deletes("shy")
+        await world.settled()
+        assert world.where() == {"x": "n2"}
+
+
+async def test_members_of_one_shape_with_other_labels_are_all_remembered() -> None:
+    shy = pod("shy").labelled(app="shy").apart_from({"app": "x"}, key="zone")
+    async with World(
+        min_member=2, nodes=[node("n1").labelled(zone="z").cordoned(), node("n2").labelled(zone="z")]
+    ) as world:
+        world.pod("shy", group="", like=shy, on="n1")
+        world.pod("a", like=WORKER.labelled(app="x"))
+        world.pod("b", like=WORKER.labelled(app="y"))
+        await world.start()
+        await world.settled()
+        assert set(world.where()) == {"shy"}
+        world.deletes("shy")
+        await world.settled()
+        assert set(world.where()) == {"a", "b"}
+
+
+@pytest.mark.parametrize("by", ["alnair", "somebody-else"])
+async def test_who_must_be_near_is_woken_by_whom_it_waits_for(by: str) -> None:
+    near = SMALL.near_to({"app": "db"}, key="zone")
+    async with World(nodes=[node("n1").labelled(zone="z")]) as world:
+        world.pod("client", group="", like=near)
+        await world.start()
+        await world.settled()
+        assert world.where() == {}
+        db = pod("db").labelled(app="db")
+        world.pod("db", group="", like=db.by(by), on="n1" if by != "alnair" else "")
+        await world.settled()
+        assert set(world.where()) == {"client", "db"}
+
+
+async def test_who_is_spread_is_woken_by_one_more_in_the_emptiest_domain() -> None:
+    spread = SMALL.labelled(app="x").spread_over("zone", {"app": "x"})
+    nodes = [node("n1").labelled(zone="a"), node("n2").labelled(zone="b").cordoned()]
+    async with World(nodes=nodes) as world:
+        world.pod("first", group="", like=pod("first").labelled(app="x"), on="n1")
+        world.pod("second", group="", like=spread)
+        await world.start()
+        await world.settled()
+        assert "second" not in world.where()
+        world.pod("other", group="", like=pod("other").labelled(app="x"), on="n2")
+        await world.settled()
+        assert world.where()["second"] == "n1"
+
+
+async def test_a_gang_made_anew_under_the_same_name_is_tried() -> None:
+    async with World() as world:
+        leader = await world.process()
+        await leader.take_over()
+        await leader.look_around()
+        queue = leader.loop._queue
+        world.pod("a")
+        await world.until(lambda: "uid-a" in leader.state.pods)
+        first = leader.gang()
+        queue.touch(first)
+        queue._rank_touched()  # it stands in the line
+        world.deletes("a")
+        await world.until(lambda: "uid-a" not in leader.state.pods)
+        world.pod("b")
+        await world.until(lambda: "uid-b" in leader.state.pods)
+        assert leader.gang() is not first
+        await leader.carry_on()
+        await world.settled()
+        assert set(world.where()) == {"b"}
+
+
+async def test_a_solver_that_fails_is_not_asked_again_at_once(
+    pondered: list[exact.Problem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(problem: exact.Problem, seconds: float) -> exact.Solution:
+        raise RuntimeError("no licence")
+
+    monkeypatch.setattr(exact.Problem, "solve", fails)
+    async with World() as world:
+        world.pod("a")
+        await world.start()
+        await world.settled()
+        assert world.leader.gang().refusal == "The exact search failed; the log says why."
+        assert len(pondered) == 1
+        assert not world.leader.gang().pondering
+
+
 async def test_a_pod_that_only_got_a_new_version_is_not_planned_again(planned: Counter[str]) -> None:
     async with World(nodes=[FULL]) as world:
         world.pod("large", group="", like=BIG)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from alnair.scheduling import search
+from alnair.scheduling.board import Boards
+from alnair.scheduling.classes import Member
 from harness.builders import NodeBuilder, PodBuilder, line, node, pod, term
-from unit.builders import Cluster, scores
+from unit.builders import PACK, Cluster, scores, where
 
 MIB = 1 << 20
 X, Y = term(line("zone", "In", "x")), term(line("disk", "Exists"))
@@ -71,8 +74,20 @@ def test_soft_taints(asking: PodBuilder, expected: dict[str, float]) -> None:
     assert scores("TaintToleration", cluster, asking) == expected
 
 
-def test_where_no_taint_is_soft_there_is_nothing_to_say() -> None:
-    assert scores("TaintToleration", Cluster(node("a").tainted("hard"), node("b")), pod("p")) is None
+def test_where_no_taint_is_soft_all_nodes_are_as_good_as_can_be() -> None:
+    cluster = Cluster(node("a").tainted("hard"), node("b"))
+    assert scores("TaintToleration", cluster, pod("p")) == {"a": 1.0, "b": 1.0}
+
+
+def test_the_first_soft_taint_of_the_cluster_makes_no_favourite_of_its_node() -> None:
+    """Ratings are remembered from before there was such a taint: they must be on the same scale as those after."""
+    cluster, boards = Cluster(node("a"), node("b")), Boards()
+    gang = search.Gang((Member("u", "p", cluster.kind(pod("p"))),), needed=1)
+    for _ in range(2):
+        with cluster.state.draft() as draft:
+            plan = search.place(gang, PACK, draft, boards)
+        assert where(plan) == {"p": "a"}
+        cluster.add(node("b").tainted("soft", effect="PreferNoSchedule"))
 
 
 # -- images ------------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from alnair.state.selectors import PodSet, Requirement, Selector
-from alnair.state.shapes import PORT
 from harness.builders import node, pod
 from unit.builders import GIB, Cluster, advertising, all_of, as_node, as_pod, card, holds, part
 
@@ -313,7 +312,7 @@ def books(cluster: Cluster) -> dict[str, object]:
             )
         ],
         "counted": draft.count(APP).tolist(),
-        "brought": {str(port): dict(rows) for port, rows in draft.company.brought(PORT).items()},
+        "brought": {str(port): dict(rows) for port, rows in draft.company.brought("port/TCP/80").items()},
     }
 
 
@@ -326,7 +325,7 @@ def test_what_is_taken_shows_in_the_books_until_the_end_of_the_draft_and_no_long
         assert int(draft.card_free_memory[row, 0]) == 18 * GIB
         assert cluster.free("a", "cpu") == TOTAL - 4000
         assert draft.count(APP)[row] == 1
-        assert [str(port) for port in draft.company.brought(PORT)] == ["80/TCP"]
+        assert [str(port) for port in draft.company.brought("port/TCP/80")] == ["80/TCP"]
         assert books(cluster) != before
     assert books(cluster) == before
 

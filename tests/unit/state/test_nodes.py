@@ -44,7 +44,7 @@ def test_an_absurd_amount_is_capped() -> None:
     [
         pytest.param({}, {}, True, id="nobody advertises cards: they are Alnair's"),
         pytest.param({}, {names.NVIDIA_GPU: "8"}, False, id="advertised cards are the device plugin's"),
-        pytest.param({}, {names.NVIDIA_GPU: "0"}, True, id="advertising none is not advertising"),
+        pytest.param({}, {names.NVIDIA_GPU: "0"}, False, id="a plugin that is down has its cards all the same"),
         pytest.param({names.GPU_OWNER: "alnair"}, {names.NVIDIA_GPU: "8"}, True, id="the label goes first"),
         pytest.param({names.GPU_OWNER: "device-plugin"}, {}, False, id="the label goes first, the other way"),
         pytest.param({names.GPU_OWNER: "Alnair"}, {names.NVIDIA_GPU: "8"}, False, id="an unknown owner is ignored"),

@@ -81,7 +81,8 @@ class Scorer(Protocol):
     scope: Scope
 
     def concerns(self, pod: PodClass, draft: Draft) -> bool:
-        """False: all nodes are equally good to it."""
+        """False: all nodes are equally good to it. Of a FIXED or ROW scorer it hangs on the pod alone: its scores are
+        remembered, and one that is asked from some moment on would favour the nodes that changed since."""
 
     def score(self, pod: PodClass, draft: Draft) -> Floats: ...
 

@@ -11,7 +11,7 @@ from alnair.scheduling.classes import MemberClass
 from alnair.scheduling.model import Model, stacked
 from alnair.scheduling.plugins.interface import Scope
 from alnair.state.draft import Bools, Draft, Ints
-from alnair.state.shapes import PORT, HostPort, PodClass
+from alnair.state.shapes import HostPort, PodClass
 
 
 class NodePorts:
@@ -23,9 +23,10 @@ class NodePorts:
 
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
         taken: set[int] = set()
-        for port, rows in draft.company.brought(PORT).items():
-            if isinstance(port, HostPort) and any(port.conflicts(own) for own in pod.shape.ports):
-                taken.update(rows)
+        for own in pod.shape.ports:
+            for port, rows in draft.company.brought(own.kind).items():
+                if isinstance(port, HostPort) and port.conflicts(own):
+                    taken.update(rows)
         return ~draft.among(taken) & draft.exists
 
     def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:

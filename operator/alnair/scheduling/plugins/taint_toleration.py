@@ -49,11 +49,13 @@ def _decimal(text: str) -> int | None:
 
 def untainted(tolerations: Iterable[wire.Toleration], draft: Draft) -> Bools:
     """N: the node has no taint that keeps a pod with these tolerations away."""
-    passing = [
-        all(taint.effect not in KEEPING_AWAY or tolerates(tolerations, taint) for taint in taints)
-        for taints in draft.taint_sets
-    ]
-    return np.array(passing, dtype=np.bool_)[draft.taint_set]
+    passing = np.ones(len(draft.taint_sets), dtype=np.bool_)
+    for number in np.unique(draft.taint_set):  # sets of nodes long gone have numbers, too
+        passing[number] = all(
+            taint.effect not in KEEPING_AWAY or tolerates(tolerations, taint)
+            for taint in draft.taint_sets[number]
+        )
+    return passing[draft.taint_set]
 
 
 class TaintToleration:
@@ -95,14 +97,13 @@ class PreferUntainted:
     scope = Scope.FIXED
 
     def concerns(self, pod: PodClass, draft: Draft) -> bool:
-        return any(taint.effect == DISCOURAGING for taints in draft.taint_sets for taint in taints)
+        return True  # whether there are such taints is for `score` to say: remembered scores must stay comparable
 
     def score(self, pod: PodClass, draft: Draft) -> Floats:
-        discouraging = [
-            sum(
+        discouraging = np.zeros(len(draft.taint_sets))
+        for number in np.unique(draft.taint_set):
+            discouraging[number] = sum(
                 taint.effect == DISCOURAGING and not tolerates(pod.shape.tolerations, taint)
-                for taint in taints
+                for taint in draft.taint_sets[number]
             )
-            for taints in draft.taint_sets
-        ]
-        return 1 / (1 + np.array(discouraging, dtype=np.float64)[draft.taint_set])
+        return 1 / (1 + discouraging[draft.taint_set])
