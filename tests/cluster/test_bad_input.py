@@ -48,10 +48,10 @@ async def test_rules_that_this_version_does_not_honour_are_refused_not_ignored(
 ) -> None:
     await fleet.add(node("gpu").with_cards(1))
     manifest = pod("picky").slice(memory_gib=1).by(operator.scheduler).selecting(fleet.selector).manifest()
-    manifest["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    manifest["spec"]["resourceClaims"] = [{"name": "card", "resourceClaimName": "card"}]
     await api.create(manifest, namespace=namespace)
     told = await event_about(api, namespace, "picky", "FailedScheduling")
-    assert "hostPort" in told["note"]
+    assert "spec.resourceClaims" in told["note"]
     assert "cannot honour" in told["note"]
 
 
