@@ -36,6 +36,13 @@ def draw_existing(world: World) -> None:
     dice = world.dice
     for _ in range(dice.number(6, 28)):
         world.existing.append(_existing(world))
+    for pod in world.existing:
+        # kube-scheduler keeps a node's ports as a set: when one of two pods with the same port is done it forgets the
+        # other's. No scheduler would have put them on one node, so it is nothing to agree with.
+        node = pod["spec"]["nodeName"]
+        beside = [other for other in world.existing if other is not pod and other["spec"]["nodeName"] == node]
+        if "status" in pod and any(ports.has_ports(other) for other in beside):
+            ports.drop_ports(pod)
     _draw_crowd(world)
     for place in world.places:
         there = sum(pod["spec"]["nodeName"] == place.name for pod in world.existing)

@@ -28,6 +28,15 @@ def host_ports(dice: Dice, pod: Manifest) -> None:
                 port["containerPort"] = port.pop("hostPort")
 
 
+def has_ports(pod: Manifest) -> bool:
+    return any("ports" in each for each in _all(pod["spec"]))
+
+
+def drop_ports(pod: Manifest) -> None:
+    for container in _all(pod["spec"]):
+        container.pop("ports", None)
+
+
 def _port(dice: Dice) -> Manifest:
     port: Manifest = {"containerPort": 80, "hostPort": dice.pick((8080, 8080, 9090))}
     protocol = dice.pick(("", "TCP", "TCP", "UDP", "SCTP"))
