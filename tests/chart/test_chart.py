@@ -209,7 +209,7 @@ def test_the_cluster_role_is_exactly_this(render: Render) -> None:
         ("scheduling.x-k8s.io", "podgroups/status", "patch"),
         *(("topology.node.k8s.io", "noderesourcetopologies", verb) for verb in follow),
         *(("ai.centaurus.io", "gpuallocations", verb) for verb in (*read, "create", "patch", "delete")),
-        ("ai.centaurus.io", "gpuallocations/status", "patch"),
+        *(("ai.centaurus.io", "gpuallocations/status", verb) for verb in ("update", "patch")),
         ("events.k8s.io", "events", "create"),
     }
     assert set().union(*map(granted, role["rules"])) == expected

@@ -150,7 +150,7 @@ async def test_a_job_on_a_device_plugins_node_is_counted_not_sliced(
 
     record = await record_of_group(api, namespace, "train", phase="Bound")
     assert record["status"]["gpus"] == 4
-    assert [each["containers"][0]["gpuCount"] for each in record["status"]["pods"]] == [2, 2]
+    assert [each["gpuCounts"] for each in record["status"]["pods"]] == [{"main": 2}, {"main": 2}]
 
     slicer = pod("slicer").slice(memory_gib=1).by(operator.scheduler).selecting(fleet.selector)
     await api.create(slicer.manifest(), namespace=namespace)

@@ -21,7 +21,18 @@ from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from alnair.api.meta import ATOMIC, Conditions, Count, LongCount, Model, Name, ObjectMeta, Uid, rules
+from alnair.api.meta import (
+    ATOMIC,
+    ATOMIC_MAP,
+    Conditions,
+    Count,
+    LongCount,
+    Model,
+    Name,
+    ObjectMeta,
+    Uid,
+    rules,
+)
 
 AllocationPhase = Literal["Pending", "Committed", "Bound", "RollingBack"]
 
@@ -35,6 +46,9 @@ MOST_BYTES: Final = 1_400_000  # of a record as JSON: etcd takes 1.5 MiB; about 
 LONGEST_CARDS: Final = 512  # characters of status.cards
 _LONGEST_NODES: Final = 1024
 _NODES_SHOWN: Final = 3
+
+
+GpuCount = Annotated[int, Field(ge=0, le=1024, json_schema_extra={"format": "int32"})]
 
 
 class Slice(Model):
@@ -55,8 +69,6 @@ class ContainerAllocation(Model):
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=63)]
     """The container's name."""
-    gpu_count: Annotated[int, Field(ge=0, le=1024, json_schema_extra={"format": "int32"})] | None = None
-    """Whole cards counted on a node whose device plugin picks them itself."""
     slices: Annotated[list[Slice], Field(max_length=1024, json_schema_extra=ATOMIC)] | None = None
     """The parts of cards that are the container's, at most one a card."""
 
@@ -73,7 +85,9 @@ class PodAllocation(Model):
     containers: (
         Annotated[list[ContainerAllocation], Field(max_length=128, json_schema_extra=ATOMIC)] | None
     ) = None
-    """What each container holds; containers without GPUs are left out."""
+    """The cards of each container; containers without GPUs are left out."""
+    gpu_counts: Annotated[dict[str, GpuCount], Field(max_length=128)] | None = None
+    """Container -> whole cards, on a node whose device plugin picks them itself."""
 
 
 class Owner(Model):
@@ -91,7 +105,8 @@ class GPUAllocationSpec(Model):
     """For whom the record is."""
 
     model_config = ConfigDict(
-        json_schema_extra=rules(
+        json_schema_extra=ATOMIC_MAP
+        | rules(
             (
                 "self == oldSelf",
                 "spec is immutable: it says for whom the record is. Delete the pods to release it",
@@ -109,7 +124,8 @@ class GPUAllocationStatus(Model):
     """What was decided. Written by Alnair's ledger only."""
 
     model_config = ConfigDict(
-        json_schema_extra=rules(
+        json_schema_extra=ATOMIC_MAP
+        | rules(
             (
                 "!has(oldSelf.epoch) || (has(self.epoch) && self.epoch >= oldSelf.epoch)",
                 "epoch never goes back: a newer leader has this record",

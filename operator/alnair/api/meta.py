@@ -32,6 +32,7 @@ def map_list(*keys: str) -> dict[str, Any]:
 
 
 ATOMIC: Final[dict[str, Any]] = {"x-kubernetes-list-type": "atomic"}  # a list that is written whole
+ATOMIC_MAP: Final[dict[str, Any]] = {"x-kubernetes-map-type": "atomic"}  # an object that is written whole
 
 
 def rules(*pairs: tuple[str, str]) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def _text(answer: dict[str, Any]) -> str:
             for container in pod.get("containers") or []
             for piece in container.get("slices") or []
         ]
-        counted = sum(container.get("gpuCount", 0) for container in pod.get("containers") or [])
+        counted = sum((pod.get("gpuCounts") or {}).values())
         held = ", ".join(slices) or (f"{counted} whole GPUs" if counted else "no GPU")
         lines.append(f"  {pod['name']} -> {pod['node']}: {held}")
     return "\n".join(lines)

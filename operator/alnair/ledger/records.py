@@ -20,7 +20,7 @@ from typing import Any
 
 from alnair.api import names
 from alnair.api.allocation import BOUND, COMMITTED, PENDING, ROLLING_BACK, cards_line, nodes_line
-from alnair.state.holding import ContainerShare, Holding, containers_from_json, containers_to_json
+from alnair.state.holding import Holding, shares_from_json, shares_to_json
 
 __all__ = [
     "BOUND",
@@ -154,7 +154,17 @@ class Record:
             "schedulerName": self.scheduler,
         }
 
+    def with_status(self) -> dict[str, Any]:
+        """The object as its status is written, whole: the rest of it stays as it is whatever stands here."""
+        return {
+            "apiVersion": names.API_ALLOCATION,
+            "kind": names.KIND_ALLOCATION,
+            "metadata": {"name": self.key[1], "resourceVersion": self.version, "uid": self.uid},
+            "status": {key: value for key, value in self.status().items() if value is not None},
+        }
+
     def status(self) -> dict[str, Any]:
+        """Every field that is ours; None = it is not there."""
         members = sorted(self.members.values(), key=lambda member: member.name)
         return {
             "phase": self.phase,
@@ -169,7 +179,7 @@ class Record:
                     "name": member.name,
                     "uid": member.uid,
                     "node": member.holding.node,
-                    "containers": containers_to_json(member.holding.containers),
+                    **shares_to_json(member.holding.containers),
                 }
                 for member in members
             ],
@@ -185,7 +195,7 @@ def _totals(members: Iterable[Member]) -> dict[str, Any]:
         "gpus": len(cards) + counted,
         "memoryMiB": sum(piece.memory_mib for member in members for piece in member.holding.slices()),
         "nodes": nodes_line(member.holding.node for member in members),
-        "cards": cards_line(cards) or None,  # null takes the field away: what is not there costs nothing
+        "cards": cards_line(cards) or None,
     }
 
 
@@ -205,8 +215,8 @@ def parse(manifest: dict[str, Any]) -> Record:
             conditions=list(status.get("conditions") or []),
         )
         for pod in status.get("pods") or []:
-            containers: tuple[ContainerShare, ...] = containers_from_json(pod.get("containers") or [])
-            record.members[pod["uid"]] = Member(pod["uid"], pod["name"], Holding(pod["node"], containers))
+            holding = Holding(pod["node"], shares_from_json(pod))
+            record.members[pod["uid"]] = Member(pod["uid"], pod["name"], holding)
         record.satisfied = bool(status.get("complete"))
         record.seen(manifest)
         own_name = record.key[1] == meta["name"]

@@ -91,12 +91,9 @@ class RecordWriter:
             if record.unlooked:
                 await self._lease.confirm()
                 record.unlooked = False
-            body = {
-                "metadata": {"resourceVersion": record.version, "uid": record.uid},
-                "status": record.status(),
-            }
+            body = record.with_status()
             try:
-                record.seen(await self._client.patch(f"{record.path}/status", body))
+                record.seen(await self._client.replace(f"{record.path}/status", body))
                 record.said = body["status"]["phase"]
                 return
             except Refused as refused:

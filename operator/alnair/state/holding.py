@@ -49,8 +49,32 @@ class Holding:
         return tuple(dict.fromkeys(piece.card for piece in self.slices()))
 
 
+MOST_COUNTED = 1024
+
+
+def shares_to_json(shares: Iterable[ContainerShare]) -> dict[str, Any]:
+    """As it stands in a record, with each pod: `containers` for cards, `gpuCounts` for numbers of them. An object in a
+    list costs the apiserver as much as the rest of the pod's entry, and a number needs none."""
+    shares = list(shares)
+    containers = containers_to_json(share for share in shares if share.slices)
+    counts = {share.name: share.counted for share in shares if share.counted}
+    return {
+        **({"containers": containers} if containers else {}),
+        **({"gpuCounts": counts} if counts else {}),
+    }
+
+
+def shares_from_json(entry: dict[str, Any]) -> tuple[ContainerShare, ...]:
+    """The reverse, for text that anybody may have written. Raises ValueError with what is wrong."""
+    counts = entry.get("gpuCounts") or {}
+    if not isinstance(counts, dict):
+        raise ValueError(f"gpuCounts is {type(counts).__name__}, not a map")
+    counted = (ContainerShare(name, counted=_number(counts, name, most=MOST_COUNTED)) for name in counts)
+    return containers_from_json(entry.get("containers") or []) + tuple(counted)
+
+
 def containers_to_json(containers: Iterable[ContainerShare]) -> list[dict[str, Any]]:
-    """As it stands in a record's `status.pods[].containers` and in the pod's annotation."""
+    """As it stands in the pod's annotation."""
     return [
         {
             "name": container.name,
@@ -93,7 +117,7 @@ def _share(entry: object) -> ContainerShare:
     return ContainerShare(
         name=entry["name"],
         slices=tuple(_slice(piece) for piece in slices),
-        counted=_number(entry, "gpuCount", most=1024),
+        counted=_number(entry, "gpuCount", most=MOST_COUNTED),
     )
 
 

@@ -114,8 +114,8 @@ def test_a_record_goes_out_in_camel_case_and_comes_back_the_same() -> None:
                     ContainerAllocation(
                         name="main", slices=[Slice(gpu="GPU-1", memory_mib=8192, compute_percent=50)]
                     ),
-                    ContainerAllocation(name="side", gpu_count=2),
                 ],
+                gpu_counts={"side": 2},
             )
         ],
     )
@@ -134,8 +134,8 @@ def test_a_record_goes_out_in_camel_case_and_comes_back_the_same() -> None:
                         "name": "main",
                         "slices": [{"gpu": "GPU-1", "memoryMiB": 8192, "computePercent": 50, "whole": False}],
                     },
-                    {"name": "side", "gpuCount": 2},
                 ],
+                "gpuCounts": {"side": 2},
             }
         ],
     }

@@ -500,4 +500,4 @@ def _pods_of(manifest: Manifest) -> list[str]:
 
 def record_writes(call: Any) -> bool:
     """Every write of a record's status."""
-    return call.method == "PATCH" and names.PLURAL_ALLOCATION in call.path and call.path.endswith("/status")
+    return call.method == "PUT" and names.PLURAL_ALLOCATION in call.path and call.path.endswith("/status")

@@ -152,8 +152,8 @@ async def test_a_commit_that_is_forbidden_for_good_decides_nothing() -> None:
 async def test_a_commit_whose_answer_got_lost_is_not_given_up_while_it_is_forbidden_to_look() -> None:
     async with World() as world:
         world.pod("a")
-        world.server.loses_the_answer_of(f"PATCH {record_name()}/status")
-        world.server.refuses(f"PATCH {record_name()}/status", 403, times=30)
+        world.server.loses_the_answer_of(f"PUT {record_name()}/status")
+        world.server.refuses(f"PUT {record_name()}/status", 403, times=30)
         await world.start()
         await world.settled()
         assert world.where() == {"a": "n1"}

@@ -15,6 +15,7 @@ from unit.control.world import LEASE, RECORDS, Leader, World, record_name
 
 RECORD = f"{RECORDS}/{record_name()}"
 STAMP = f"PATCH {record_name()}/status"
+COMMIT = f"PUT {record_name()}/status"
 
 
 async def two_leaders(world: World, *which: str, min_member: int = 1) -> tuple[Leader, Leader]:
@@ -132,9 +133,9 @@ async def test_an_ex_leader_adds_nobody_to_a_record() -> None:
 async def test_a_leader_paused_between_creation_and_commit_commits_nothing() -> None:
     async with World() as world:
         world.pod("a")
-        commit = world.server.delays(STAMP)
+        commit = world.server.delays(COMMIT)
         before = await world.start()
-        await world.until(lambda: STAMP in world.written())
+        await world.until(lambda: COMMIT in world.written())
         before.deaf = True
         after = await world.start()
         await world.settled_but(before)
@@ -252,7 +253,7 @@ async def test_an_ex_leader_binds_nobody_again_before_it_has_looked_at_the_lease
     async with World() as world:
         world.pod("a")
         world.server.first("POST a/binding", world.lease_expires)
-        world.server.first(f"PATCH {record_name()}/status", lambda: world.pod("a", note="changed"))
+        world.server.first(COMMIT, lambda: world.pod("a", note="changed"))
         before = await world.start()
         await world.settled()
         assert before.gave_up
@@ -274,7 +275,7 @@ async def test_a_record_of_another_uid_is_taken_over_only_after_a_look_at_the_le
             world.server.put(RECORD, {**there, "metadata": {**there["metadata"], "uid": "another"}})
             world.lease_expires()
 
-        world.server.first(STAMP, replaced)
+        world.server.first(COMMIT, replaced)
         world.pod("b")
         await world.settled()
         assert before.gave_up

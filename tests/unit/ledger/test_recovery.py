@@ -194,7 +194,7 @@ async def test_stamps_that_are_forbidden_for_a_while_are_made_when_they_are_allo
     async with World() as world:
         world.pod("a", on="n1")
         world.wrote(BOUND, "a", min_member=1, complete=True)
-        world.server.refuses(f"PATCH {record_name()}/status", 403, times=10)
+        world.server.refuses(f"PUT {record_name()}/status", 403, times=10)
         leader = await world.start()
         assert world.said()["epoch"] == leader.ledger.epoch
 

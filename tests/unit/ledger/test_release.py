@@ -42,9 +42,9 @@ async def test_pods_that_end_together_are_released_in_one_write() -> None:
 async def test_a_slice_is_out_of_the_record_before_it_is_free_in_the_books() -> None:
     async with World() as world:
         await running(world, "a", "b")
-        write = world.server.delays(f"PATCH {record_name()}/status")
+        write = world.server.delays(f"PUT {record_name()}/status")
         world.ends("a")
-        await world.until(lambda: f"PATCH {record_name()}/status" in world.written()[1:])
+        await world.until(lambda: f"PUT {record_name()}/status" in world.written()[1:])
         assert "uid-a" in world.leader.state.holdings
         write.set()
         await world.settled()

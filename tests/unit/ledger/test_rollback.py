@@ -169,7 +169,7 @@ async def test_replacements_that_come_during_the_roll_back_wait_for_its_end() ->
 
 async def test_a_roll_back_that_may_not_be_written_for_a_while_evicts_nobody_before_it_is() -> None:
     def writes(call: Call) -> bool:
-        return call.name == f"PATCH {record_name()}/status"
+        return call.name == f"PUT {record_name()}/status"
 
     async with World(min_member=4) as world:
         await short(world, "a", lost=("b",))

@@ -26,7 +26,7 @@ def a_record(epoch: int = 1) -> Record:
 
 
 NAME = a_record().key[1]
-CREATE, COMMIT = "POST team/gpuallocations", f"PATCH {NAME}/status"
+CREATE, COMMIT = "POST team/gpuallocations", f"PUT {NAME}/status"
 DELETE, READ, FINISH = (
     f"DELETE gpuallocations/{NAME}",
     f"GET gpuallocations/{NAME}",

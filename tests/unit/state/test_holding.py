@@ -16,6 +16,8 @@ from alnair.state.holding import (
     containers_from_json,
     containers_to_json,
     parse_annotation,
+    shares_from_json,
+    shares_to_json,
 )
 
 SLICES = st.builds(
@@ -31,6 +33,25 @@ def test_a_holding_comes_back_as_it_went(containers: tuple[ContainerShare, ...])
     as_json = containers_to_json(containers)
     assert containers_from_json(as_json) == containers
     assert parse_annotation(msgspec.json.encode(as_json).decode()) == containers
+
+
+EXACT = st.builds(ContainerShare, st.text(max_size=8), st.lists(SLICES, min_size=1, max_size=3).map(tuple))
+COUNTED = st.builds(ContainerShare, st.text(max_size=8), counted=st.integers(1, 1024))
+
+
+@given(
+    st.lists(EXACT, max_size=3).map(tuple), st.lists(COUNTED, max_size=3, unique_by=lambda share: share.name)
+)
+def test_a_pods_shares_come_back_from_its_record(
+    exact: tuple[ContainerShare, ...], counted: list[ContainerShare]
+) -> None:
+    assert shares_from_json(shares_to_json((*exact, *counted))) == (*exact, *counted)
+
+
+@pytest.mark.parametrize("counts", [["main"], {"main": -1}, {"main": 1025}, {"main": "1"}, {"main": True}])
+def test_counts_that_are_none_are_refused(counts: object) -> None:
+    with pytest.raises(ValueError, match="gpuCounts|not a number from 0 to 1024"):
+        shares_from_json({"gpuCounts": counts})
 
 
 def test_a_card_of_two_containers_is_told_once() -> None:
