@@ -50,7 +50,7 @@ def test_a_pods_shares_come_back_from_its_record(
 
 @pytest.mark.parametrize("counts", [["main"], {"main": -1}, {"main": 1025}, {"main": "1"}, {"main": True}])
 def test_counts_that_are_none_are_refused(counts: object) -> None:
-    with pytest.raises(ValueError, match="gpuCounts|not a number from 0 to 1024"):
+    with pytest.raises(ValueError, match=r"gpuCounts|not a number from 0 to 1024"):
         shares_from_json({"gpuCounts": counts})
 
 
