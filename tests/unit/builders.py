@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -55,11 +56,8 @@ class HandClock(Clock):
     def now(self) -> float:
         return self.seconds
 
-    def stamp(self) -> str:
-        return f"2026-01-01T00:{int(self.seconds) // 60 % 60:02}:{int(self.seconds) % 60:02}Z"
-
-    def micro_stamp(self) -> str:
-        return self.stamp().replace("Z", ".000000Z")
+    def wall(self) -> datetime:
+        return datetime(2026, 1, 1, 0, int(self.seconds) // 60 % 60, int(self.seconds) % 60, tzinfo=UTC)
 
     def pass_(self, seconds: float) -> None:
         self.seconds += seconds

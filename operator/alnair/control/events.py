@@ -12,10 +12,11 @@ import logging
 import secrets
 from collections import OrderedDict
 from dataclasses import dataclass
+from datetime import datetime
 
 from alnair.control.metrics import Metrics
 from alnair.kube import Client, Refused, Unanswered
-from alnair.kube.clock import Clock
+from alnair.kube.clock import Clock, micro_stamp
 from alnair.kube.lull import Lull
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,48 @@ class Regarding:
     namespace: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What was said, and when: by the calendar, for people, and by the clock, for how long it has waited."""
+
+    about: Regarding
+    reason: str
+    note: str
+    action: str
+    warning: bool
+    at: datetime
+    since: float
+
+    @property
+    def namespace(self) -> str:
+        return self.about.namespace or "default"
+
+    def manifest(self, identity: str) -> dict[str, object]:
+        about = self.about
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {
+                "name": f"{about.name[:200].rstrip('.-')}.{secrets.token_hex(8)}",
+                "namespace": self.namespace,
+            },
+            "eventTime": micro_stamp(self.at),
+            "reportingController": CONTROLLER,
+            "reportingInstance": identity,
+            "action": self.action,
+            "reason": self.reason,
+            "note": self.note,
+            "type": "Warning" if self.warning else "Normal",
+            "regarding": {
+                "apiVersion": about.api_version,
+                "kind": about.kind,
+                "name": about.name,
+                "uid": about.uid,
+                **({"namespace": about.namespace} if about.namespace else {}),
+            },
+        }
+
+
 class Events:
     """`say` from anywhere; `run` as a task while leading."""
 
@@ -48,38 +91,16 @@ class Events:
         self._metrics = metrics
         self._identity = identity[:128]
         self._lull = lull
-        self._queue: asyncio.Queue[tuple[float, dict[str, object]]] = asyncio.Queue(MOST_WAITING)
+        self._queue: asyncio.Queue[_Told] = asyncio.Queue(MOST_WAITING)
         self._said: OrderedDict[tuple[str, str, str], float] = OrderedDict()
 
     def say(self, about: Regarding, *, reason: str, note: str, action: str, warning: bool = False) -> None:
         note = shortened(note)
         if self._repeats(about.uid, reason, note):
             return
-        namespace = about.namespace or "default"
-        event: dict[str, object] = {
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": {
-                "name": f"{about.name[:200].rstrip('.-')}.{secrets.token_hex(8)}",
-                "namespace": namespace,
-            },
-            "eventTime": self._clock.micro_stamp(),
-            "reportingController": CONTROLLER,
-            "reportingInstance": self._identity,
-            "action": action,
-            "reason": reason,
-            "note": note,
-            "type": "Warning" if warning else "Normal",
-            "regarding": {
-                "apiVersion": about.api_version,
-                "kind": about.kind,
-                "name": about.name,
-                "uid": about.uid,
-                **({"namespace": about.namespace} if about.namespace else {}),
-            },
-        }
+        told = _Told(about, reason, note, action, warning, self._clock.wall(), self._clock.now())
         try:
-            self._queue.put_nowait((self._clock.now(), event))
+            self._queue.put_nowait(told)
         except asyncio.QueueFull:
             self._metrics.events_dropped.inc()
 
@@ -99,12 +120,12 @@ class Events:
 
     async def _write(self) -> None:
         while True:
-            said, event = await self._queue.get()
-            namespace = event["metadata"]["namespace"]  # type: ignore[index]
+            told = await self._queue.get()
+            event = told.manifest(self._identity)
             for pause in (0.2, 1.0, 5.0):
                 try:
-                    async with self._lull.errand(since=said):
-                        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+                    async with self._lull.errand(since=told.since):
+                        path = f"/apis/events.k8s.io/v1/namespaces/{told.namespace}/events"
                         await self._client.create(path, event)
                     break
                 except Refused as refused:

@@ -11,6 +11,7 @@ Kopf runs from the start on a thread of its own (see handover). Its startup, log
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import logging
 import os
@@ -211,6 +212,7 @@ class Operator:
             tasks.start(reports.run(), "reports")
             tasks.start(events.run(), "events")
             tasks.start(outcomes.keep_time(ledger), "time")
+            spare_the_collector()
             planning = tasks.start(scheduling.run(), "loop")
             self._ready = True
             self._on_ready(console.port)
@@ -293,6 +295,13 @@ class Operator:
     def liveness_endpoint(self) -> str | None:
         port = self._settings.liveness_port
         return f"http://{self._settings.host}:{port}/healthz" if port else None
+
+
+def spare_the_collector() -> None:
+    """What the lists brought stays. Looking for garbage among it every few hundred pods took 7 % of our CPU."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 class NothingKept(kopf.DiffBaseStorage):

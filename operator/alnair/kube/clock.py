@@ -7,13 +7,17 @@ from datetime import UTC, datetime
 
 
 class Clock:
-    """`now` measures spans and never jumps; `stamp` is what is written into objects."""
+    """`now` measures spans and never jumps; `wall` is the time of day, `stamp` as it is written into objects."""
 
     def now(self) -> float:
         return time.monotonic()
 
-    def stamp(self) -> str:
-        return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    def wall(self) -> datetime:
+        return datetime.now(UTC)
 
-    def micro_stamp(self) -> str:
-        return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    def stamp(self) -> str:
+        return self.wall().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_stamp(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alnair.kube import Client, Refused, Unanswered
-from alnair.kube.clock import Clock
+from alnair.kube.clock import Clock, micro_stamp
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ class Lease:
 
     def _claim(self, lease: dict[str, Any], term: int) -> dict[str, Any]:
         before = lease.get("spec") or {}
-        now = self._clock.micro_stamp()
+        now = micro_stamp(self._clock.wall())
         ours = before.get("holderIdentity") == self._settings.identity
         return {
             "apiVersion": "coordination.k8s.io/v1",

@@ -166,13 +166,15 @@ def _fill(
         )
     seats: list[Seat] = []
     for member in sorted(each.members, key=lambda member: not member.nominated):
+        if seats:
+            row = seats[-1][1]
+            local[row] = profile.rated_locally(each.pod, draft.only(row))[0]
         found = _best(member, local, profile, draft, alone=alone)
         if found is None:
             break
         row, holding = found
         draft.take(row, each.pod, holding.containers)
         seats.append((member, row, holding))
-        local[row] = profile.rated_locally(each.pod, draft.only(row))[0]
     return tuple(seats)
 
 

@@ -51,7 +51,7 @@ def _used_after(pod: PodClass, draft: Draft) -> Floats:
         column = draft.columns[resource]
         there = np.maximum(draft.allocatable[:, column], 1)
         left = draft.free[:, column] - requests.get(resource, 0)
-        total += 1 - np.clip(left / there, 0, 1)
+        total += 1 - _fraction(left / there)
     return total / 2
 
 
@@ -68,7 +68,7 @@ def _whole_part(demand: CardDemand, draft: Draft, full: bool) -> Floats:
     idle = np.where(
         draft.owned, (draft.card_usable & (draft.card_users == 0)).sum(axis=1), idle_counted(draft)
     )
-    left = np.clip((idle - demand.cards) / np.maximum(there, 1), 0, 1)
+    left = _fraction((idle - demand.cards) / np.maximum(there, 1))
     return 1 - left if full else left
 
 
@@ -79,6 +79,11 @@ def _slice_part(demand: CardDemand, pod: PodClass, draft: Draft, full: bool) -> 
     if full:
         return 1 - np.asarray(np.where(fits, left, 1.0).min(axis=1).clip(0, 1))
     return np.asarray(np.where(fits, left, 0.0).max(axis=1).clip(0, 1))
+
+
+def _fraction(values: Floats) -> Floats:
+    """Into 0 to 1; for one node several times as fast as `np.clip`."""
+    return np.minimum(np.maximum(values, 0.0), 1.0)
 
 
 def _advertised(draft: Draft) -> Floats:

@@ -101,7 +101,7 @@ class PreferUntainted:
 
     def score(self, pod: PodClass, draft: Draft) -> Floats:
         discouraging = np.zeros(len(draft.taint_sets))
-        for number in np.unique(draft.taint_set):
+        for number in set(draft.taint_set.tolist()):
             discouraging[number] = sum(
                 taint.effect == DISCOURAGING and not tolerates(pod.shape.tolerations, taint)
                 for taint in draft.taint_sets[number]
