@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Iterable
-from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
@@ -30,24 +28,15 @@ class Api:
     """As administrator. Every call waits for its answer; none is repeated."""
 
     def __init__(self, access: Access) -> None:
-        self._server = access.server()
-        self._tls = ssl.create_default_context(cadata=access.authority())
-        self._token = access.token()
+        self._access = access
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._tls, limit=0),
-            headers={"Authorization": f"Bearer {self._token}", "Accept": "application/json"},
-            timeout=SLOW,
-        )
+        self._session = self._access.session(SLOW)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._session is not None:
-            await self._session.close()
+    async def __aexit__(self, *_: object) -> None:
+        await self._http().close()
 
     async def call(
         self,
@@ -60,7 +49,7 @@ class Api:
     ) -> bytes:
         async with self._http().request(
             verb,
-            self._server + path,
+            path,
             data=orjson.dumps(body) if body is not None else None,
             params=params,
             headers={"Content-Type": content},
@@ -106,7 +95,7 @@ class Api:
         """The lines of a watch, chunk by chunk as they come."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
         params = {"watch": "1", "timeoutSeconds": "3600", **params}
-        async with self._http().get(self._server + path, params=params, timeout=timeout) as answer:
+        async with self._http().get(path, params=params, timeout=timeout) as answer:
             if answer.status != 200:
                 raise Refused(f"WATCH {path}", answer.status, await answer.read())
             rest = b""

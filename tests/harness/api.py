@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import aiohttp
@@ -86,12 +84,10 @@ class NotInTime(AssertionError):
 
 
 class Api:
-    """JSON over one session. As administrator unless given another kubeconfig's token."""
+    """JSON over one session, as whoever the kubeconfig is of."""
 
-    def __init__(self, access: Access, *, token: str | None = None) -> None:
-        self.server = access.server()
-        self._tls = ssl.create_default_context(cadata=access.authority())
-        self._headers = {"Authorization": f"Bearer {token or access.token()}", "Accept": "application/json"}
+    def __init__(self, access: Access) -> None:
+        self._access = access
         self._session: aiohttp.ClientSession | None = None
 
     @classmethod
@@ -103,17 +99,12 @@ class Api:
         )
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(ssl=self._tls, limit=0)
         # Watches have no total time-out; each wait brings its own.
-        timeout = aiohttp.ClientTimeout(total=None, connect=10)
-        self._session = aiohttp.ClientSession(connector=connector, headers=self._headers, timeout=timeout)
+        self._session = self._access.session(aiohttp.ClientTimeout(total=None, connect=10))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._session is not None:
-            await self._session.close()
+    async def __aexit__(self, *_: object) -> None:
+        await self._http().close()
 
     # -- verbs
 
@@ -127,10 +118,9 @@ class Api:
         content: str = "application/json",
         timeout: float = 30,
     ) -> Any:
-        assert self._session is not None, "use `async with Api(...)`"
-        async with self._session.request(
+        async with self._http().request(
             verb,
-            self.server + path,
+            path,
             params=params,
             data=orjson.dumps(body) if body is not None else None,
             headers={"Content-Type": content},
@@ -281,14 +271,10 @@ class Api:
                 yield _sorted(objects)
 
     async def _watch(self, collection: str, version: str, labels: str, fields: str) -> AsyncIterator[Object]:
-        assert self._session is not None
         params = {"watch": "1", "resourceVersion": version, **_selectors(labels, fields)}
         try:
-            async with self._session.get(
-                self.server + collection,
-                params=params,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
-            ) as answer:
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
+            async with self._http().get(collection, params=params, timeout=timeout) as answer:
                 if answer.status != 200:
                     return
                 rest = b""
@@ -299,6 +285,10 @@ class Api:
                             yield orjson.loads(line)
         except (aiohttp.ClientError, TimeoutError):
             return
+
+    def _http(self) -> aiohttp.ClientSession:
+        assert self._session is not None, "use `async with Api(...)`"
+        return self._session
 
 
 def _selectors(labels: str, fields: str) -> dict[str, str]:

@@ -17,12 +17,15 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
 from alnair.sandbox.credentials import kubeconfig as kubeconfig_text
 from alnair.sandbox.credentials import write_private
+
+if TYPE_CHECKING:
+    import aiohttp
 
 
 class CommandFailed(Exception):
@@ -150,6 +153,18 @@ class Access:
         except OSError as problem:
             raise RequestFailed(0, f"{method} {path}: no answer: {problem}") from None
         return json.loads(text) if text.startswith(("{", "[")) else text
+
+    def session(self, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
+        """For many calls, by paths of the apiserver. Whoever asks for it closes it."""
+        import aiohttp
+
+        tls = ssl.create_default_context(cadata=self.authority())
+        return aiohttp.ClientSession(
+            base_url=self.server(),
+            connector=aiohttp.TCPConnector(ssl=tls, limit=0),
+            headers={"Authorization": f"Bearer {self.token()}", "Accept": "application/json"},
+            timeout=timeout,
+        )
 
     def token_kubeconfig(
         self, namespace: str, service_account: str, *, path: Path | None = None, seconds: int = 86_400
