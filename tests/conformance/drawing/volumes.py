@@ -82,14 +82,10 @@ def _attach(claim: Manifest, to: Manifest) -> None:
 def _bound(world: World, pod: Manifest) -> str:
     """Bound to a volume; shared with an earlier pod of the namespace now and then."""
     dice = world.dice
-    namespace = pod["metadata"]["namespace"]
     others = [
         each
-        for each in world.objects
-        if each["kind"] == "PersistentVolumeClaim"
-        and each["metadata"]["namespace"] == namespace
-        and each["metadata"].get("annotations", {}) == BOUND
-        and "deletionTimestamp" not in each["metadata"]
+        for each in _claims_beside(world, pod)
+        if each["metadata"].get("annotations", {}) == BOUND and "deletionTimestamp" not in each["metadata"]
     ]
     if others and dice.chance(0.25):
         return _name(dice.pick(others))
@@ -154,13 +150,8 @@ def _attaching_node(world: World) -> str:
 def _single(world: World, pod: Manifest) -> str:
     """ReadWriteOncePod; often another pod has it already."""
     dice = world.dice
-    namespace = pod["metadata"]["namespace"]
     taken = [
-        each
-        for each in world.objects
-        if each["kind"] == "PersistentVolumeClaim"
-        and each["metadata"]["namespace"] == namespace
-        and each["spec"]["accessModes"] == ["ReadWriteOncePod"]
+        each for each in _claims_beside(world, pod) if each["spec"]["accessModes"] == ["ReadWriteOncePod"]
     ]
     if taken and dice.chance(0.7):
         return _name(dice.pick(taken))
@@ -203,15 +194,23 @@ def _static(world: World, pod: Manifest) -> str:
     return _name(claim)
 
 
+def _claims_beside(world: World, pod: Manifest) -> list[Manifest]:
+    """All claims of the pod's namespace."""
+    return [
+        each
+        for each in world.objects
+        if each["kind"] == "PersistentVolumeClaim"
+        and each["metadata"]["namespace"] == pod["metadata"]["namespace"]
+    ]
+
+
 def _claims_of(world: World, pod: Manifest) -> list[Manifest]:
     names = {
         each["persistentVolumeClaim"]["claimName"]
         for each in pod["spec"].get("volumes", ())
         if "persistentVolumeClaim" in each
     }
-    return [
-        each for each in world.objects if each["kind"] == "PersistentVolumeClaim" and _name(each) in names
-    ]
+    return [each for each in _claims_beside(world, pod) if _name(each) in names]
 
 
 def _dynamic(world: World, pod: Manifest) -> str:
