@@ -295,6 +295,10 @@ class Namespace(Struct):
 # -- storage -----------------------------------------------------------------------------------------------------
 
 
+class StorageStatus(Struct):
+    phase: str = ""
+
+
 class ClaimSpec(Struct, rename="camel"):
     access_modes: list[str] = []
     resources: Resources = msgspec.field(default_factory=Resources)
@@ -305,14 +309,10 @@ class ClaimSpec(Struct, rename="camel"):
     volume_attributes_class_name: str | None = None
 
 
-class ClaimStatus(Struct):
-    phase: str = ""
-
-
 class PersistentVolumeClaim(Struct):
     metadata: Metadata
     spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
-    status: ClaimStatus = msgspec.field(default_factory=ClaimStatus)
+    status: StorageStatus = msgspec.field(default_factory=StorageStatus)
 
 
 class ClaimReference(Struct):
@@ -341,14 +341,10 @@ class PersistentVolumeSpec(InTreeDisks, rename="camel"):
     csi: CsiSource | None = None
 
 
-class PersistentVolumeStatus(Struct):
-    phase: str = ""
-
-
 class PersistentVolume(Struct):
     metadata: Metadata
     spec: PersistentVolumeSpec = msgspec.field(default_factory=PersistentVolumeSpec)
-    status: PersistentVolumeStatus = msgspec.field(default_factory=PersistentVolumeStatus)
+    status: StorageStatus = msgspec.field(default_factory=StorageStatus)
 
 
 class TopologyExpression(Struct):
