@@ -14,7 +14,7 @@ from alnair.state.holding import ContainerShare, Holding
 from harness.builders import node, pod
 from unit.apiserver import Call
 from unit.builders import decoded
-from unit.control.world import PODS, WORKER, World, record_name
+from unit.control.world import PODS, WORKER, Leader, World, record_name
 
 TWO_PODS = node("n1").holding(cpu="200m")
 SHARER = pod("sharer").by("alnair").asking(cpu="100m").slice(memory_gib=12)
@@ -449,13 +449,19 @@ async def test_counted_cards_are_not_given_twice_while_their_record_is_due() -> 
 # -- settling ----------------------------------------------------------------------------------------------------
 
 
+async def bound_but_not_settled(world: World) -> Leader:
+    """A leader whose gang of a and b is whole, and whose errands wait."""
+    leader = await world.start()
+    leader.puts_errands_off()
+    world.pods("a", "b")
+    await world.until(lambda: len(world.where()) == 2)
+    await world.until(lambda: leader.record().satisfied)
+    return leader
+
+
 async def test_a_record_is_settled_when_there_is_a_lull() -> None:
     async with World(min_member=2) as world:
-        leader = await world.start()
-        leader.puts_errands_off()
-        world.pods("a", "b")
-        await world.until(lambda: len(world.where()) == 2)
-        await world.until(lambda: leader.record().satisfied)
+        leader = await bound_but_not_settled(world)
         assert world.said()["phase"] == COMMITTED
         leader.runs_errands()
         await world.settled()
@@ -464,10 +470,7 @@ async def test_a_record_is_settled_when_there_is_a_lull() -> None:
 
 async def test_who_joins_before_the_record_is_settled_settles_it() -> None:
     async with World(min_member=2) as world:
-        leader = await world.start()
-        leader.puts_errands_off()
-        world.pods("a", "b")
-        await world.until(lambda: len(world.where()) == 2)
+        leader = await bound_but_not_settled(world)
         world.pod("c")
         await world.until(lambda: len(world.where()) == 3)
         await world.until(lambda: leader.record().phase == BOUND)
@@ -480,10 +483,7 @@ async def test_who_joins_before_the_record_is_settled_settles_it() -> None:
 
 async def test_a_gang_that_was_not_settled_is_whole_after_a_restart() -> None:
     async with World(min_member=2) as world:
-        leader = await world.start()
-        leader.puts_errands_off()
-        world.pods("a", "b")
-        await world.until(lambda: len(world.where()) == 2)
+        await bound_but_not_settled(world)
         await world.restart()
         await world.settled()
         assert (world.said()["phase"], world.said()["complete"]) == (BOUND, True)
@@ -505,11 +505,7 @@ async def test_a_refused_record_of_counted_cards_leaves_the_pod_running_and_its_
 
 async def test_labels_put_back_meanwhile_do_not_keep_a_record_from_being_settled() -> None:
     async with World(min_member=2) as world:
-        leader = await world.start()
-        leader.puts_errands_off()
-        world.pods("a", "b")
-        await world.until(lambda: len(world.where()) == 2)
-        await world.until(lambda: leader.record().satisfied)
+        leader = await bound_but_not_settled(world)
         there = world.server.objects[leader.record().path]
         world.server.put(leader.record().path, {**there, "metadata": {**there["metadata"], "labels": {}}})
         await world.until(lambda: world.server.objects[leader.record().path]["metadata"]["labels"])
@@ -522,11 +518,7 @@ async def test_labels_put_back_meanwhile_do_not_keep_a_record_from_being_settled
 async def test_a_settle_that_comes_too_late_writes_nothing(made_again: bool) -> None:
     """All pods went, and the record with them, while the settle waited; a new gang may have its name by then."""
     async with World(min_member=2) as world:
-        leader = await world.start()
-        leader.puts_errands_off()
-        world.pods("a", "b")
-        await world.until(lambda: len(world.where()) == 2)
-        await world.until(lambda: leader.record().satisfied)
+        leader = await bound_but_not_settled(world)
         world.deletes("a", "b")
         await world.until(lambda: world.listed() == {})
         if made_again:

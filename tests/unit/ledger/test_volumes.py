@@ -155,13 +155,19 @@ async def test_claims_that_are_bound_cost_nothing() -> None:
         assert patches(world) == []
 
 
+async def a_waits_for_its_volume(world: World, *, group: str = "g") -> Controllers:
+    """The claim names its node, and nobody makes the volume."""
+    has(world, MADE, claim("data", of="made"))
+    controllers = Controllers(world, makes=False)
+    worker(world, "a", "data", group=group)
+    await world.start()
+    await world.until(lambda: patches(world))
+    return controllers
+
+
 async def test_a_lone_pod_waits_for_its_volume_too() -> None:
     async with World(nodes=TWO) as world:
-        has(world, MADE, claim("data", of="made"))
-        controllers = Controllers(world, makes=False)
-        worker(world, "a", "data", group="")
-        await world.start()
-        await world.until(lambda: patches(world))
+        controllers = await a_waits_for_its_volume(world, group="")
         assert world.where() == {}
         controllers.makes = True
         controllers.look()
@@ -169,16 +175,22 @@ async def test_a_lone_pod_waits_for_its_volume_too() -> None:
         assert bound(world) == {"data": "made-data"}
 
 
+async def no_volume_for_a(world: World) -> Controllers:
+    """Of a gang of a and b, a cannot have its volume on any node, and the gang has been told so."""
+    has(world, MADE, claim("data", of="made"))
+    controllers = Controllers(world)
+    controllers.refused = ["n1", "n2"]
+    worker(world, "a", "data")
+    world.pod("b")
+    await world.start()
+    await world.until(lambda: world.leader.gang().refusal_reason == "VolumesFailed")
+    await world.settled()
+    return controllers
+
+
 async def test_where_no_volume_can_be_made_the_gang_goes_elsewhere_whole() -> None:
     async with World(min_member=2, nodes=TWO) as world:
-        has(world, MADE, claim("data", of="made"))
-        controllers = Controllers(world)
-        controllers.refused = ["n1", "n2"]
-        worker(world, "a", "data")
-        world.pod("b")
-        await world.start()
-        await world.until(lambda: world.leader.gang().refusal_reason == "VolumesFailed")
-        await world.settled()
+        controllers = await no_volume_for_a(world)
         assert world.where() == {}, "b waits for a"
         assert world.listed() == {}
         assert world.leader.gang().refusal.startswith("pod a: no volume could be made for claim data")
@@ -189,11 +201,7 @@ async def test_where_no_volume_can_be_made_the_gang_goes_elsewhere_whole() -> No
 
 async def test_a_volume_that_does_not_come_is_waited_for_ten_minutes() -> None:
     async with World(min_member=1, nodes=TWO) as world:
-        has(world, MADE, claim("data", of="made"))
-        Controllers(world, makes=False)
-        worker(world, "a", "data")
-        await world.start()
-        await world.until(lambda: patches(world))
+        await a_waits_for_its_volume(world)
         world.clock.pass_(599)
         await asyncio.sleep(0.05)
         assert world.said()["phase"] == COMMITTED
@@ -238,24 +246,13 @@ async def test_what_was_written_is_not_written_again_while_the_stream_is_late() 
 
 async def test_members_beyond_the_least_are_bound_without_the_one_that_fails() -> None:
     async with World(min_member=1, nodes=TWO) as world:
-        has(world, MADE, claim("data", of="made"))
-        controllers = Controllers(world)
-        controllers.refused = ["n1", "n2"]
-        worker(world, "a", "data")
-        world.pod("b")
-        await world.start()
-        await world.until(lambda: world.leader.gang().refusal_reason == "VolumesFailed")
-        await world.settled()
+        await no_volume_for_a(world)
         assert sorted(world.where()) == ["b"]
 
 
 async def test_a_pod_that_is_deleted_while_it_waits_ends_the_waiting() -> None:
     async with World(min_member=1, nodes=TWO) as world:
-        has(world, MADE, claim("data", of="made"))
-        Controllers(world, makes=False)
-        worker(world, "a", "data")
-        await world.start()
-        await world.until(lambda: patches(world))
+        await a_waits_for_its_volume(world)
         world.deletes("a")
         await world.settled()
         assert world.listed() == {}

@@ -32,6 +32,8 @@ def zones(*there: tuple[PodBuilder, str]) -> Cluster:
 
 
 SOME = pod("some").labelled(X)
+FAN = pod("fan").near_to(X, key="zone", weight=2)  # wishes for SOME
+SPREAD = SOME.spread_over("zone", X, hard=False)
 
 # -- InterPodAffinity --------------------------------------------------------------------------------------------
 
@@ -65,12 +67,7 @@ SOME = pod("some").labelled(X)
             {"a": 0, "b": 0, "c": 0, "d": 0},
             id="its own namespace only: all the same",
         ),
-        pytest.param(
-            [(pod("fan").near_to(X, key="zone", weight=5), "c")],
-            SOME,
-            {"a": 0, "b": 0, "c": 1, "d": 0},
-            id="others like it",
-        ),
+        pytest.param([(FAN, "c")], SOME, {"a": 0, "b": 0, "c": 1, "d": 0}, id="others like it"),
         pytest.param(
             [(pod("foe").apart_from(X, key="zone", weight=5), "c")],
             SOME,
@@ -90,23 +87,21 @@ SOME = pod("some").labelled(X)
             id="a need of others counts as a wish of weight 1",
         ),
         pytest.param(
-            [(pod("fan").near_to(X, key="zone", weight=2), "a"), (pod("fan").near_to(X, key="zone", weight=2), "b"),
-             (pod("fan").near_to(X, key="zone", weight=2), "c")],
+            [(FAN, "a"), (FAN, "b"), (FAN, "c")],
             SOME,
             {"a": 1, "b": 1, "c": 0.5, "d": 0},
             id="each that has the wish counts",
         ),
         pytest.param(
-            [(pod("fan").near_to(X, key="zone", weight=2), "a"), (pod("fan").near_to(X, key="zone", weight=2), "a"),
-             (pod("fan").near_to(X, key="zone", weight=2), "c")],
+            [(FAN, "a"), (FAN, "a"), (FAN, "c")],
             SOME,
             {"a": 1, "b": 1, "c": 0.5, "d": 0},
             id="on one node too",
         ),
-        pytest.param([(pod("fan").near_to(X, key="zone", weight=5), "c")], pod("p"), None, id="not meant by others"),
+        pytest.param([(FAN, "c")], pod("p"), None, id="not meant by others"),
         pytest.param([(pod("foe").apart_from(X, key="zone"), "c")], SOME, None, id="a grudge is the filter's"),
         pytest.param(
-            [(pod("fan").near_to(X, key="zone", weight=5), "d")],
+            [(FAN, "d")],
             SOME,
             {"a": 0, "b": 0, "c": 0, "d": 0},
             id="a wish from no domain reaches nowhere",
@@ -120,7 +115,7 @@ def test_preferred_company(
 
 
 def test_a_wish_of_others_ends_when_they_leave() -> None:
-    cluster = zones((pod("fan").near_to(X, key="zone", weight=5), "c"))
+    cluster = zones((FAN, "c"))
     assert scores("InterPodAffinity", cluster, SOME) is not None
     cluster.state.drop_pod("there-0")
     assert scores("InterPodAffinity", cluster, SOME) is None
@@ -142,18 +137,11 @@ def test_others_wishes_by_the_labels_of_namespaces() -> None:
     [
         pytest.param([], SOME, None, id="no wish"),
         pytest.param([], SOME.spread_over("zone", X), None, id="a rule is no wish"),
-        pytest.param(
-            [], SOME.spread_over("zone", X, hard=False), {"a": 1, "b": 1, "c": 1, "d": 0}, id="nobody is there yet"
-        ),
-        pytest.param(
-            [(SOME, "a")],
-            SOME.spread_over("zone", X, hard=False),
-            {"a": 0, "b": 0, "c": 1, "d": 0},
-            id="the emptier zone",
-        ),
+        pytest.param([], SPREAD, {"a": 1, "b": 1, "c": 1, "d": 0}, id="nobody is there yet"),
+        pytest.param([(SOME, "a")], SPREAD, {"a": 0, "b": 0, "c": 1, "d": 0}, id="the emptier zone"),
         pytest.param(
             [(SOME, "a"), (SOME, "b"), (SOME, "c")],
-            SOME.spread_over("zone", X, hard=False),
+            SPREAD,
             {"a": 0.5, "b": 0.5, "c": 1, "d": 0},
             id="2 pods against 1: (2 + 1 - 2) / 2",
         ),
@@ -203,7 +191,7 @@ def test_soft_spread(
 
 def test_a_larger_skew_waters_the_difference_down() -> None:
     cluster = zones((SOME, "a"))
-    strict = scores("PodTopologySpread", cluster, SOME.spread_over("zone", X, hard=False))
+    strict = scores("PodTopologySpread", cluster, SPREAD)
     lax = scores("PodTopologySpread", cluster, SOME.spread_over("zone", X, hard=False, max_skew=5))
     assert strict is not None
     assert lax is not None

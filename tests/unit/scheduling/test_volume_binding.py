@@ -147,101 +147,53 @@ def test_an_ephemeral_volume_has_a_claim_of_its_own(made: list[Built], nodes: li
 # -- volumes that are there --------------------------------------------------------------------------------------
 
 
+WAITS, FREE = claim("data", of="local"), volume("v", of="local")
+
+
 @pytest.mark.parametrize(
     ("asking", "there", "serves"),
     [
-        pytest.param(claim("data", of="local"), volume("v", of="local"), True, id="just large enough"),
-        pytest.param(claim("data", of="local", size="2Gi"), volume("v", of="local"), False, id="too small"),
-        pytest.param(claim("data", of="local"), volume("v", of="other"), False, id="another class"),
+        pytest.param(WAITS, FREE, True, id="just large enough"),
+        pytest.param(claim("data", of="local", size="2Gi"), FREE, False, id="too small"),
+        pytest.param(WAITS, volume("v", of="other"), False, id="another class"),
+        pytest.param(WAITS, FREE.in_phase("Released"), False, id="not available"),
         pytest.param(
-            claim("data", of="local"), volume("v", of="local").in_phase("Released"), False, id="not available"
-        ),
-        pytest.param(
-            claim("data", of="local"),
-            volume("v", of="local").with_(lambda it: it["metadata"].update(deletionTimestamp="now")),
+            WAITS,
+            FREE.with_(lambda it: it["metadata"].update(deletionTimestamp="now")),
             False,
             id="being deleted",
         ),
+        pytest.param(WAITS.asking(volumeMode="Block"), FREE, False, id="block, not files"),
+        pytest.param(WAITS.asking(volumeMode="Block"), FREE.being(volumeMode="Block"), True, id="block"),
+        pytest.param(WAITS, FREE.being(volumeMode="Filesystem"), True, id="files are the default"),
         pytest.param(
-            claim("data", of="local").asking(volumeMode="Block"),
-            volume("v", of="local"),
-            False,
-            id="block, not files",
-        ),
-        pytest.param(
-            claim("data", of="local").asking(volumeMode="Block"),
-            volume("v", of="local").being(volumeMode="Block"),
-            True,
-            id="block",
-        ),
-        pytest.param(
-            claim("data", of="local"),
-            volume("v", of="local").being(volumeMode="Filesystem"),
-            True,
-            id="files are the default",
-        ),
-        pytest.param(
-            claim("data", of="local").asking(accessModes=["ReadWriteOnce", "ReadOnlyMany"]),
-            volume("v", of="local"),
+            WAITS.asking(accessModes=["ReadWriteOnce", "ReadOnlyMany"]),
+            FREE,
             False,
             id="not all access modes",
         ),
         pytest.param(
-            claim("data", of="local"),
-            volume("v", of="local").being(accessModes=["ReadOnlyMany", "ReadWriteOnce"]),
-            True,
-            id="more access modes",
+            WAITS, FREE.being(accessModes=["ReadOnlyMany", "ReadWriteOnce"]), True, id="more access modes"
         ),
         pytest.param(
-            claim("data", of="local").asking(volumeAttributesClassName="gold"),
-            volume("v", of="local"),
-            False,
-            id="another attributes class",
+            WAITS.asking(volumeAttributesClassName="gold"), FREE, False, id="another attributes class"
         ),
         pytest.param(
-            claim("data", of="local").asking(selector={"matchLabels": {"grade": "gold"}}),
-            volume("v", of="local"),
-            False,
-            id="selector, no label",
+            WAITS.asking(selector={"matchLabels": {"grade": "gold"}}), FREE, False, id="selector, no label"
         ),
         pytest.param(
-            claim("data", of="local").asking(selector={"matchLabels": {"grade": "gold"}}),
-            volume("v", of="local").labelled(grade="gold"),
+            WAITS.asking(selector={"matchLabels": {"grade": "gold"}}),
+            FREE.labelled(grade="gold"),
             True,
             id="selector",
         ),
+        pytest.param(WAITS.asking(selector={}), FREE, True, id="empty selector"),
+        pytest.param(WAITS, FREE.kept_for("other"), False, id="kept for another claim"),
+        pytest.param(WAITS, FREE.kept_for("data", namespace="other"), False, id="kept for a namesake"),
+        pytest.param(WAITS, FREE.kept_for("data", uid="an-older-one"), False, id="kept for an earlier one"),
+        pytest.param(WAITS, FREE.kept_for("data").in_phase("Pending"), True, id="kept for it"),
         pytest.param(
-            claim("data", of="local").asking(selector={}), volume("v", of="local"), True, id="empty selector"
-        ),
-        pytest.param(
-            claim("data", of="local"),
-            volume("v", of="local").kept_for("other"),
-            False,
-            id="kept for another claim",
-        ),
-        pytest.param(
-            claim("data", of="local"),
-            volume("v", of="local").kept_for("data", namespace="other"),
-            False,
-            id="kept for a namesake",
-        ),
-        pytest.param(
-            claim("data", of="local"),
-            volume("v", of="local").kept_for("data", uid="an-older-one"),
-            False,
-            id="kept for an earlier one",
-        ),
-        pytest.param(
-            claim("data", of="local"),
-            volume("v", of="local").kept_for("data").in_phase("Pending"),
-            True,
-            id="kept for it",
-        ),
-        pytest.param(
-            claim("data", of="local", size="2Gi"),
-            volume("v", of="local").kept_for("data"),
-            False,
-            id="kept for it, too small",
+            claim("data", of="local", size="2Gi"), FREE.kept_for("data"), False, id="kept for it, too small"
         ),
     ],
 )
