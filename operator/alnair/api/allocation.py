@@ -9,9 +9,9 @@ The write that sets `Committed` with the pods in it is the decision; creation ne
 compute in per cent of one card. Every list is bounded; CEL rules stay out of the nested lists, where the
 apiserver multiplies their cost by every bound above them.
 
-The lists of pods, containers and slices are atomic, not maps by key: the ledger writes them whole, by
-compare-and-swap. As maps, the apiserver notes every item in managedFields: for gangs of 8 the object was 1.9
-times as large (5.3 against 2.8 kB), and in one run create and commit took it about 1.9 times the CPU.
+Spec and status are atomic, and so are the lists of pods, containers and slices, not maps by key: the ledger writes
+the status whole, by compare-and-swap. As maps, the apiserver notes every item in managedFields (see
+docs/decisions/0002-atomic-lists-in-gpuallocation.md).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BOUND: Final = "Bound"
 ROLLING_BACK: Final = "RollingBack"
 
 MOST_PODS: Final = 8192
-MOST_BYTES: Final = 1_400_000  # of a record as JSON: etcd takes 1.5 MiB; about 5,700 pods of one slice each
+MOST_BYTES: Final = 1_400_000  # of a record as JSON: etcd takes 1.5 MiB; about 6,200 pods of one slice each
 LONGEST_CARDS: Final = 512  # characters of status.cards
 _LONGEST_NODES: Final = 1024
 _NODES_SHOWN: Final = 3
