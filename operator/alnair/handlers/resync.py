@@ -23,7 +23,6 @@ from alnair.ledger.writer import Pauses
 log = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 60.0
-PAGE = 500
 
 
 class Resync:
@@ -59,34 +58,24 @@ class Resync:
 
     async def _groups(self) -> None:
         known = self._roster.groups()
-        listed = await self._list(f"/apis/{names.API_PODGROUP}/{names.PLURAL_PODGROUP}")
+        listed = await self._client.items(f"/apis/{names.API_PODGROUP}/{names.PLURAL_PODGROUP}")
         for manifest in listed:
             podgroup.apply(self._roster, None, manifest)
         self._roster.keep_groups({_key(manifest) for manifest in listed}, known)
 
     async def _node_topologies(self) -> None:
         known = set(self._topologies.state.topologies)
-        listed = await self._list(f"/apis/{names.API_NRT}/{names.PLURAL_NRT}")
+        listed = await self._client.items(f"/apis/{names.API_NRT}/{names.PLURAL_NRT}")
         for manifest in listed:
             self._topologies.apply(None, manifest)
         self._topologies.keep({manifest["metadata"]["name"] for manifest in listed}, known)
 
     async def _records(self) -> None:
         known = list(self._ledger.records.values())
-        listed = await self._list(f"/apis/{names.API_ALLOCATION}/{names.PLURAL_ALLOCATION}")
+        listed = await self._client.items(f"/apis/{names.API_ALLOCATION}/{names.PLURAL_ALLOCATION}")
         for manifest in listed:
             repair.observe(self._ledger, None, manifest)
         repair.observe_missing(self._ledger, {_key(manifest) for manifest in listed}, known)
-
-    async def _list(self, path: str) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = []
-        params = {"limit": str(PAGE)}
-        while True:
-            page = await self._client.get(path, params=params)
-            items += page["items"]
-            if not page["metadata"].get("continue"):
-                return items
-            params["continue"] = page["metadata"]["continue"]
 
 
 def _key(manifest: dict[str, Any]) -> tuple[str, str]:

@@ -5,8 +5,8 @@ what a gang or a card is, and nothing here decides whether a failed call may be 
 call meant, which only the caller knows.
 """
 
-from alnair.kube.client import Client, Refused, Unanswered, is_conflict
+from alnair.kube.client import Client, Refused, Unanswered
 from alnair.kube.connection import Connection, connect
 from alnair.kube.stream import Stream
 
-__all__ = ["Client", "Connection", "Refused", "Stream", "Unanswered", "connect", "is_conflict"]
+__all__ = ["Client", "Connection", "Refused", "Stream", "Unanswered", "connect"]

@@ -26,6 +26,7 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 CALL_SECONDS = 10.0
 # As many requests as the apiserver answers at once on a small machine; more only queue there.
 POOL = 64
+PAGE = 500  # objects of a list in one answer
 TOKEN_SECONDS = 5.0  # how long a token is used before it is looked up anew; a 401 is looked into at once
 
 
@@ -46,10 +47,6 @@ class Unanswered(Exception):
         super().__init__(f"{call}: {why}")
         self.status = status
         self.retry_after = retry_after
-
-
-def is_conflict(error: Exception) -> bool:
-    return isinstance(error, Refused) and error.status == 409
 
 
 # Told of every finished call: verb, resource, status (0 = no answer).
@@ -89,6 +86,17 @@ class Client:
         self, path: str, *, params: Mapping[str, str] | None = None, seconds: float = CALL_SECONDS
     ) -> dict[str, Any]:
         return _object(await self.call("GET", path, params=params, seconds=seconds))
+
+    async def items(self, path: str) -> list[dict[str, Any]]:
+        """All objects of a collection, page by page, as of one moment: a page that comes too late is refused (410)."""
+        found: list[dict[str, Any]] = []
+        params = {"limit": str(PAGE)}
+        while True:
+            page = await self.get(path, params=params)
+            found += page["items"]
+            if not page["metadata"].get("continue"):
+                return found
+            params["continue"] = page["metadata"]["continue"]
 
     async def create(self, path: str, body: object) -> dict[str, Any]:
         return _object(await self.call("POST", path, body=body))

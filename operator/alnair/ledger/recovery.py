@@ -23,12 +23,11 @@ from alnair.state.pods import Pod
 
 log = logging.getLogger(__name__)
 
-PAGE = 500
 AT_ONCE = 32
 
 
 async def stamp_all(ledger: Ledger, *, term: int) -> None:
-    """Steps 1: every live record of ours is known, and carries our epoch."""
+    """Step 1: every live record of ours is known, and carries our epoch."""
     objects = await _list(ledger)
     found: list[Record] = []
     for manifest in objects:
@@ -57,14 +56,7 @@ async def _list(ledger: Ledger) -> list[dict[str, Any]]:
     pauses = Pauses()
     while True:
         try:
-            objects: list[dict[str, Any]] = []
-            params = {"limit": str(PAGE)}
-            while True:
-                page = await ledger.client.get(f"{PATH}/{names.PLURAL_ALLOCATION}", params=params)
-                objects += page["items"]
-                if not page["metadata"].get("continue"):
-                    return objects
-                params["continue"] = page["metadata"]["continue"]
+            return await ledger.client.items(f"{PATH}/{names.PLURAL_ALLOCATION}")
         except Refused as refused:
             log.warning("the records could not be listed: %s", refused)  # 410: the pages took too long
             await pauses.rest()
