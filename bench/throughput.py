@@ -53,7 +53,6 @@ class Outcome:
     settled_pods_per_second: float | None
     """None if it had not calmed down when nobody waited any more: then the CPU figures hold idle work, too."""
 
-    first_to_last_pods_per_second: float
     p50_ms: float
     p99_ms: float
     peak_mib: float
@@ -110,14 +109,12 @@ async def run(
                 await profiler.detach()
             after = Reading.now(cluster, who)
     verify(shape, watcher)
-    first = min(watcher.at.values())
-    start = min(ready, first)
+    start = min(ready, *watcher.at.values())
     waits = sorted(1000 * (at - start) for at in watcher.at.values())
     count = len(waits)
     return Outcome(
         pods_per_second=count / (last - start),
         settled_pods_per_second=count / (max(calmed, last) - start) if calmed is not None else None,
-        first_to_last_pods_per_second=(count - 1) / max(last - first, 1e-9),
         p50_ms=percentile(waits, 50),
         p99_ms=percentile(waits, 99),
         peak_mib=after.parts["scheduler"].peak_mib,

@@ -18,7 +18,6 @@ def outcome(rate: float, *, peak: float = 50, rested: bool = True) -> Outcome:
     return Outcome(
         pods_per_second=rate,
         settled_pods_per_second=rate / 2 if rested else None,
-        first_to_last_pods_per_second=rate,
         p50_ms=1,
         p99_ms=2,
         peak_mib=peak,
