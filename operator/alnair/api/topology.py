@@ -13,11 +13,7 @@ from pydantic import Field
 
 from alnair.api.meta import Model, ObjectMeta, Quantity
 
-ZONE_NUMA: Final = "Node"
 ZONE_GPU: Final = "GPU"
-ATTRIBUTE_UUID: Final = "uuid"
-ATTRIBUTE_MODEL: Final = "model"
-ATTRIBUTE_INDEX: Final = "index"
 
 Word = Annotated[str, Field(max_length=256)]
 

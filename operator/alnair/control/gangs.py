@@ -170,9 +170,6 @@ class Roster:
         self._dropped: OrderedDict[str, None] = OrderedDict()  # UIDs of groups deleted a while ago
         self._on_change = on_change
 
-    def gang_of(self, uid: str) -> Gang | None:
-        return self._gang_of.get(uid)
-
     def put_pod(self, pod: Pod) -> None:
         if pod.scheduler not in self._schedulers:
             return

@@ -139,7 +139,7 @@ class Solution:
 def decide(
     gang: Gang, profile: Profile, draft: Draft, boards: Boards | None = None, *, seconds: float = SECONDS
 ) -> Plan | Refusal | Unsure:
-    """Greedy, then exact, here and now: for tests, `alnair explain` and simulation. As for the draft, see `place`."""
+    """Greedy, then exact, here and now: for whoever has no event loop to spare. As for the draft, see `place`."""
     verdict = search.place(gang, profile, draft, boards)
     if not isinstance(verdict, Unsure):
         return verdict

@@ -145,7 +145,8 @@ def closed_by_expected(pod: PodClass, gang: Gang, profile: Profile, draft: Draft
 
 
 def feasible(pod: PodClass, gang: Gang, profile: Profile, draft: Draft) -> Bools:
-    """N: where one pod could go, beside whatever else the gang expects. The draft is left as it was."""
+    """N: where one pod could go, beside whatever else the gang expects. The draft is left as it was. This is what
+    `make conformance` asks."""
     mark = len(draft.journal)
     closed = closed_by_expected(pod, gang, profile, draft)
     expect(gang, draft)

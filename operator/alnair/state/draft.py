@@ -65,10 +65,8 @@ class Draft:
     services: Services
     label_column: Callable[[str], LabelColumn]  # of all nodes too
     image_column: Callable[[str], ImageColumn]
-    version: int = 0  # of the books
-    changed_at: Ints = field(
-        default_factory=lambda: np.zeros(0, dtype=np.int64)
-    )  # N: version of the row's last change
+    version: int  # of the books
+    changed_at: Ints  # N: version of the row's last change
     journal: list[Taken] = field(default_factory=list)
     whole: Draft | None = None
 

@@ -21,7 +21,7 @@ import orjson
 from alnair.api import names
 from alnair.api.gpurequest import MOST_MEMORY_MIB
 from alnair.api.quantity import BadQuantity, integer, shown, whole
-from alnair.api.topology import NodeResourceTopology
+from alnair.api.topology import ZONE_GPU, NodeResourceTopology
 from alnair.state.nodes import Node
 
 MOST_CARDS_A_NODE = 64
@@ -129,7 +129,7 @@ def _check(cards: list[Card]) -> None:
 def _from_topology(topology: NodeResourceTopology) -> list[Card]:
     cards = []
     for zone in topology.zones:
-        if zone.type != "GPU":
+        if zone.type != ZONE_GPU:
             continue
         attributes = {attribute.name: attribute.value for attribute in zone.attributes or ()}
         memory = next(

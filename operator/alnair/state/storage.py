@@ -88,7 +88,6 @@ class Volume:
     deleted: bool = False
     claim: str = ""
     claim_uid: str = ""
-    by_controller: bool = False
     terms: tuple[NodeTerm, ...] | None = None
     plugin: str = ""
     moved_terms: tuple[NodeTerm, ...] | None = None
@@ -210,7 +209,6 @@ def read_volume(volume: wire.PersistentVolume) -> Volume:
         deleted=meta.deletion_timestamp is not None,
         claim=f"{reference.namespace}/{reference.name}" if reference is not None else "",
         claim_uid=reference.uid if reference is not None else "",
-        by_controller=BOUND_BY_CONTROLLER in meta.annotations,
         terms=terms,
         plugin=f"kubernetes.io/{disk.kind}" if disk is not None else "",
         moved_terms=translated(terms, disk.kind, meta.labels) if disk is not None else None,

@@ -26,7 +26,7 @@ class Watched:
     def put(self, sentence: PodBuilder, **fields: Any) -> Gang | None:
         read = as_pod(sentence, **fields)
         self.roster.put_pod(read)
-        return self.roster.gang_of(read.uid)
+        return next((gang for gang in self.roster.gangs.values() if read.uid in gang.pods), None)
 
     def put_group(self, name: str = "train", *, uid: str = "g1", generation: int = 1, **spec: Any) -> Group:
         made = read_group(
