@@ -71,6 +71,7 @@ GFD_COUNT: Final = "nvidia.com/gpu.count"
 OWNER_KIND: Final = f"{PREFIX}owner-kind"
 OWNER_NAME: Final = f"{PREFIX}owner-name"
 OWNER_UID: Final = f"{PREFIX}owner-uid"
+PLAN: Final = f"{PREFIX}plan"  # on a record that was decided by its creation
 FINALIZER: Final = f"{PREFIX}ledger"
 
 # --- profiles as shipped ------------------------------------------------------------------------------------

@@ -157,9 +157,7 @@ class Ledger:
             record.phase, record.members = COMMITTED, {**left, **added}
             try:
                 _must_fit(record)
-                if not record.exists:
-                    await self.writer.create(record)
-                await self.writer.write(record, commit=True)
+                await self.writer.commit(record)
             except (Refused, TooLarge) as refused:
                 record.phase, record.satisfied, record.members = before
                 self._forget(added)
@@ -276,7 +274,7 @@ class Ledger:
             self._forget(member.uid for member in misplaced)
             self.listener.record_rolled_back(record, "no member could be bound")
         else:
-            if misplaced:
+            if misplaced or not record.said:  # it may stay so for a while: people should see it
                 await self.writer.write(record)
                 self._forget(member.uid for member in misplaced)
             if record.short_since is None:

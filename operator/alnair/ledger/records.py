@@ -6,8 +6,10 @@
                      gang short    v  | takes its place   v
                                 RollingBack --pods gone--> deleted
 
-The write that sets Committed is the decision. A record in memory is the truth while its leader lives; what others
-do to the object is put right. `version` is the resourceVersion that the next write must name.
+The write that sets Committed is the decision, or, for a gang that holds only numbers of cards, the creation with the
+plan in it (see `Record.plan`): such a record is Committed, and its object's status is empty until it is settled.
+A record in memory is the truth while its leader lives; what others do to the object is put right. `version` is the
+resourceVersion that the next write must name.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+import orjson
 
 from alnair.api import names
 from alnair.api.allocation import BOUND, COMMITTED, PENDING, ROLLING_BACK, cards_line, nodes_line
@@ -36,6 +40,8 @@ __all__ = [
 ]
 
 Key = tuple[str, str]  # namespace, name
+
+LONGEST_PLAN = 128 * 1024  # the apiserver takes 256 KiB of annotations
 
 PATH = f"/apis/{names.API_ALLOCATION}"
 
@@ -90,6 +96,9 @@ class Record:
     )
     closing: bool = False  # being deleted by us
     unlooked: bool = False  # created since the last look at the lease
+    late: bool = (
+        False  # known by its plan only, of a leader before the last: its creation may have come too late
+    )
     own_versions: deque[str] = field(default_factory=lambda: deque(maxlen=32))
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -127,8 +136,8 @@ class Record:
 
     # -- JSON ----------------------------------------------------------------------------------------------------
 
-    def manifest(self) -> dict[str, Any]:
-        """The object as it is created: for whom, and nothing decided."""
+    def manifest(self, *, plan: str = "") -> dict[str, Any]:
+        """The object as it is created: for whom; and with a `plan`, what was decided."""
         return {
             "apiVersion": names.API_ALLOCATION,
             "kind": names.KIND_ALLOCATION,
@@ -137,9 +146,24 @@ class Record:
                 "namespace": self.owner.namespace,
                 "labels": self.labels(),
                 "finalizers": [names.FINALIZER],
+                **({"annotations": {names.PLAN: plan}} if plan else {}),
             },
             "spec": self.spec(),
         }
+
+    def plan(self) -> str:
+        """The status as one text, for a creation that decides; empty if this record's must not.
+
+        A creation cannot be fenced: it may land when a successor has listed the records and given the places away.
+        Cards would then stand in two records. Numbers of cards cannot: only a gang that holds those is decided so.
+        """
+        counted = any(
+            share.counted for member in self.members.values() for share in member.holding.containers
+        )
+        if not counted or any(any(member.holding.slices()) for member in self.members.values()):
+            return ""
+        text = orjson.dumps(self._written_status()).decode()
+        return text if len(text) <= LONGEST_PLAN else ""
 
     def labels(self) -> dict[str, str]:
         return {
@@ -160,8 +184,11 @@ class Record:
             "apiVersion": names.API_ALLOCATION,
             "kind": names.KIND_ALLOCATION,
             "metadata": {"name": self.key[1], "resourceVersion": self.version, "uid": self.uid},
-            "status": {key: value for key, value in self.status().items() if value is not None},
+            "status": self._written_status(),
         }
+
+    def _written_status(self) -> dict[str, Any]:
+        return {key: value for key, value in self.status().items() if value is not None}
 
     def status(self) -> dict[str, Any]:
         """Every field that is ours; None = it is not there."""
@@ -199,11 +226,26 @@ def _totals(members: Iterable[Member]) -> dict[str, Any]:
     }
 
 
+def decided(manifest: dict[str, Any]) -> dict[str, Any]:
+    """What an object says was decided: its status, or before that is written, the plan that it was created with.
+    Raises ValueError if that cannot be read."""
+    status = manifest.get("status") or {}
+    text = (manifest["metadata"].get("annotations") or {}).get(names.PLAN) or ""
+    if status.get("phase") or not text:
+        return status
+    if len(text) > LONGEST_PLAN:
+        raise ValueError(f"annotation {names.PLAN} is longer than {LONGEST_PLAN} characters")
+    plan = orjson.loads(text)
+    if not isinstance(plan, dict):
+        raise ValueError(f"annotation {names.PLAN} is no JSON object")
+    return plan
+
+
 def parse(manifest: dict[str, Any]) -> Record:
     """The reverse of `manifest` and `status`, for an object that anybody may have written."""
     try:
         meta, spec = manifest["metadata"], manifest["spec"]
-        status = manifest.get("status") or {}
+        status = decided(manifest)
         owner = Owner(spec["owner"]["kind"], meta["namespace"], spec["owner"]["name"], spec["owner"]["uid"])
         record = Record(
             owner=owner,
@@ -211,7 +253,7 @@ def parse(manifest: dict[str, Any]) -> Record:
             min_member=int(status.get("minMember") or 1),
             epoch=int(status.get("epoch") or 0),
             phase=status.get("phase") or PENDING,
-            said=status.get("phase") or "",
+            said=(manifest.get("status") or {}).get("phase") or "",
             conditions=list(status.get("conditions") or []),
         )
         for pod in status.get("pods") or []:

@@ -40,6 +40,9 @@ async def stamp_all(ledger: Ledger, *, term: int) -> None:
             found.append(record)
     # The Lease counts holders, but it can be deleted; the records remember.
     ledger.epoch = max([term, *(record.epoch + 1 for record in found)])
+    for record in found:
+        # The leader before us stamped all that it knew of: what still stands as a plan of somebody before it came late.
+        record.late = not record.said and record.epoch < ledger.epoch - 1
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def stamp(record: Record) -> None:
@@ -68,9 +71,10 @@ async def _stamp(ledger: Ledger, record: Record) -> Record | None:
     """The record as it stands with our epoch in it; None if it is gone."""
     pauses = Pauses()
     while True:
+        status = {"epoch": ledger.epoch, "phase": record.phase}
         body = {
             "metadata": {"resourceVersion": record.version, "uid": record.uid},
-            "status": {"epoch": ledger.epoch, "phase": record.phase},
+            "status": status if record.said else {**record.status(), **status},
         }
         try:
             written = await ledger.client.patch(f"{record.path}/status", body)
@@ -90,11 +94,13 @@ async def _stamp(ledger: Ledger, record: Record) -> Record | None:
         there = await ledger.writer.read(record.path)
         if there is None:
             return None
+        late = record.late
         try:
             record = parse(there)
         except Unparsable as error:
             log.error("GPUAllocation %s is ignored: %s", _name(there), error)
             return None
+        record.late = late and not record.said
         if record.epoch >= ledger.epoch:
             # A rival's that counted as we did, a newer leader's, a hand's, or our own stamp whose answer got lost.
             await ledger.lease.confirm()
@@ -113,17 +119,19 @@ def resume(ledger: Ledger) -> None:
                 ledger.observe_pod_missing(member.uid)
         if record.phase == ROLLING_BACK:
             ledger.resume_roll_back(record)
-        elif not record.members:
-            ledger.spawn(_drop_empty(ledger, record), f"drop {record}")
+        elif not record.members or (record.late and not record.bound()):
+            ledger.spawn(_drop(ledger, record), f"drop {record}")
         elif record.phase != BOUND or any(not member.bound for member in record.members.values()):
             ledger.spawn(ledger.roll_forward(record, recovering=True), f"roll forward {record}")
     ledger.resumed()
 
 
-async def _drop_empty(ledger: Ledger, record: Record) -> None:
-    """A record without pods was created and never committed, or not quite deleted."""
+async def _drop(ledger: Ledger, record: Record) -> None:
+    """Without pods: it was created and never committed, or not quite deleted. With a plan that came too late: nobody
+    was bound by it, and nobody will be."""
     async with ledger.writing(record):
-        if not record.members and not record.planned and not record.closing:
+        unused = not record.members or (record.late and not record.bound())
+        if unused and not record.planned and not record.closing:
             await ledger.discard(record)
 
 

@@ -13,7 +13,7 @@ from alnair.api import names
 from alnair.kube import Refused, Unanswered
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import Record
-from alnair.ledger.writer import says_the_same
+from alnair.ledger.writer import epoch_of, says_the_same
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ async def _repair(ledger: Ledger, record: Record, version: str) -> None:
         edited = not says_the_same(there.get("status") or {}, record.status())
         # Whose hand was it? A successor's stamp looks like an edit, and adopting its version would disarm the fence.
         await ledger.lease.confirm()
-        if (epoch := int((there.get("status") or {}).get("epoch") or 0)) > record.epoch:
+        if (epoch := epoch_of(there)) > record.epoch:
             record.epoch = epoch + 1
         record.seen(there)
         try:

@@ -15,19 +15,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from typing import Any
 
 from alnair.api import names
 from alnair.kube import Client, Refused, Unanswered
 from alnair.ledger.lease import LeadershipLost, Lease
-from alnair.ledger.records import Record
+from alnair.ledger.records import Record, decided
 
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 REFUSALS = 5  # a "forbidden" this often in a row is meant, and not an apiserver that is still starting
 MOST_CLOSED = 4096
+LANDING_SECONDS = 75.0  # the apiserver gives up on a request after 60
 
 
 class Pauses:
@@ -62,22 +64,40 @@ class RecordWriter:
 
     async def create(self, record: Record) -> None:
         """Make the object, empty. An object of that name is this owner's: a leftover of an earlier try, taken over."""
-        pauses = Pauses()
+        await self._create(record)
+
+    async def commit(self, record: Record) -> None:
+        """Make the object say what is decided, in as few writes as that takes. Refused: nothing is decided."""
+        plan = "" if record.exists else record.plan()
+        if not record.exists and await self._create(record, plan=plan) and plan:
+            await self._look(record)
+        else:
+            await self.write(record, commit=True)
+
+    async def _create(self, record: Record, *, plan: str = "") -> bool:
+        """Whether the object is as we sent it; if not, another stood there and was taken over."""
+        pauses, created, uncertain = Pauses(), False, 0.0
         while True:
             self._must_lead()
             try:
-                record.seen(await self._client.create(record.collection, record.manifest()))
+                record.seen(await self._client.create(record.collection, record.manifest(plan=plan)))
+                created = True
                 break
             except Refused as refused:
-                if refused.reason != "AlreadyExists":
+                if refused.reason == "AlreadyExists":
+                    if await self._take_over(record):
+                        break
+                    await pauses.rest()  # a predecessor is on its way out
+                elif plan and time.monotonic() < uncertain:
+                    await pauses.rest()  # what an earlier try decided may still land
+                else:
                     raise
-                if await self._take_over(record):
-                    break
-                await pauses.rest()  # a predecessor is on its way out
             except Unanswered as error:
                 log.warning("record %s: %s; trying again", record, error)
+                uncertain = time.monotonic() + LANDING_SECONDS
                 await pauses.rest(error)
         record.unlooked = True
+        return created
 
     async def write(self, record: Record, *, commit: bool = False) -> None:
         """Make the object's status say what the record says. Returns only when it does.
@@ -88,9 +108,7 @@ class RecordWriter:
         pauses, forbidden, uncertain = Pauses(), 0, False
         while True:
             self._must_lead()
-            if record.unlooked:
-                await self._lease.confirm()
-                record.unlooked = False
+            await self._look(record)
             body = record.with_status()
             try:
                 record.seen(await self._client.replace(f"{record.path}/status", body))
@@ -207,6 +225,12 @@ class RecordWriter:
         record.seen(there)
         return says_the_same(there.get("status") or {}, record.status())
 
+    async def _look(self, record: Record) -> None:
+        """At the lease, once after each creation."""
+        if record.unlooked:
+            await self._lease.confirm()
+            record.unlooked = False
+
     def _must_lead(self) -> None:
         if not self._lease.held:
             raise LeadershipLost("this process no longer holds the lease")
@@ -214,7 +238,7 @@ class RecordWriter:
     async def _must_be_ours(self, there: dict[str, Any], epoch: int) -> int:
         """A newer epoch is a newer leader's, unless the lease still says that we lead: then somebody wrote it by
         hand, and ours has to be higher."""
-        found = int((there.get("status") or {}).get("epoch") or 0)
+        found = epoch_of(there)
         if found <= epoch:
             return epoch
         await self._lease.confirm()
@@ -224,6 +248,14 @@ class RecordWriter:
         self._closed[uid] = None
         while len(self._closed) > MOST_CLOSED:
             self._closed.popitem(last=False)
+
+
+def epoch_of(manifest: dict[str, Any]) -> int:
+    """Of the last write that decided anything; 0 if none did, or none that can be read."""
+    try:
+        return int(decided(manifest).get("epoch") or 0)
+    except (ValueError, TypeError):
+        return 0
 
 
 def says_the_same(there: dict[str, Any], ours: dict[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Self
 
 import pytest
@@ -41,7 +41,7 @@ from alnair.kube import Client
 from alnair.ledger import ledger, recovery, repair, writer
 from alnair.ledger.lease import Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
-from alnair.ledger.records import PATH, Member, Owner, Record
+from alnair.ledger.records import PATH, Member, Owner, Record, decided
 from alnair.state import wire
 from alnair.state.cluster import ClusterState
 from alnair.state.holding import Holding
@@ -483,15 +483,17 @@ class World:
             self.broken.append(f"{version}: {meta['uid']} is bound to {place} and no record says so")
 
     def _statuses(self) -> list[dict[str, Any]]:
-        return [
-            manifest.get("status") or {}
-            for path, manifest in self.server.objects.items()
-            if path.startswith(RECORDS)
-        ]
+        """What every record says was decided; a forgery that cannot be read says nothing."""
+        found = []
+        for path, manifest in self.server.objects.items():
+            if path.startswith(RECORDS):
+                with suppress(ValueError):
+                    found.append(decided(manifest))
+        return found
 
 
 def _uids_of(status: dict[str, Any]) -> dict[str, str]:
-    return {each["uid"]: each["node"] for each in status.get("pods") or []}
+    return {each["uid"]: each["node"] for each in status.get("pods") or [] if "uid" in each}
 
 
 def _pods_of(manifest: Manifest) -> list[str]:

@@ -1,0 +1,208 @@
+"""A gang that holds only numbers of cards is decided by the creation of its record: the plan stands in it, and its
+status is written when it is settled. Whoever comes after reads the one or the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from alnair.api import names
+from alnair.ledger import records, writer
+from alnair.ledger.records import BOUND, COMMITTED, Member, Owner, Record
+from alnair.state.holding import ContainerShare, Holding
+from harness.builders import node, pod
+from unit.control.world import NAMESPACE, RECORDS, World, record_name
+
+TRAINER = pod("").by("alnair").asking(gpu=2)
+PLUGIN = node("n1").with_cards(8).owned_by("device-plugin")
+CREATE = f"POST {NAMESPACE}/{names.PLURAL_ALLOCATION}"
+STATUS = f"PUT {record_name()}/status"
+BINDS = {"POST a/binding", "POST b/binding"}
+
+
+def counted_world(*, min_member: int = 2) -> World:
+    return World(min_member=min_member, nodes=(PLUGIN,))
+
+
+def left_a_plan(world: World, *members: str, epoch: int = 5, node_name: str = "n1") -> None:
+    """The record that an earlier leader created, and no more."""
+    owner = Owner(names.KIND_PODGROUP, NAMESPACE, "g", "uid-of-g")
+    record = Record(owner, "alnair", len(members), epoch, phase=COMMITTED)
+    for name in members:
+        holding = Holding(node_name, (ContainerShare("main", counted=2),))
+        record.members[f"uid-{name}"] = Member(f"uid-{name}", name, holding)
+    world.server.put(record.path, record.manifest(plan=record.plan()))
+
+
+async def test_one_write_then_the_binds_then_the_status() -> None:
+    async with counted_world() as world:
+        world.pods("a", "b", like=TRAINER)
+        await world.start()
+        await world.settled()
+        writes = [
+            each for each in world.written() if "podgroups" not in each and not each.startswith("PATCH")
+        ]
+        assert writes[0] == CREATE
+        assert set(writes[1:3]) == BINDS
+        assert writes[3:] == [STATUS]
+        assert (world.said()["phase"], world.said()["gpus"]) == (BOUND, 4)
+        assert [each["gpuCounts"] for each in world.said()["pods"]] == [{"main": 2}, {"main": 2}]
+
+
+async def test_a_gang_with_slices_is_not_decided_by_creation() -> None:
+    async with World(min_member=2, nodes=(node("n1").with_cards(1),)) as world:
+        world.pods("a", "b", like=pod("").by("alnair").slice(memory_gib=1))
+        await world.start()
+        await world.settled()
+        assert [each for each in world.written() if record_name() in each or each == CREATE][:2] == [
+            CREATE,
+            STATUS,
+        ]
+        assert world.written().index(STATUS) < world.written().index("POST a/binding")
+
+
+async def test_a_plan_too_long_for_an_annotation_is_committed_by_the_status(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(records, "LONGEST_PLAN", 100)
+    async with counted_world() as world:
+        world.pods("a", "b", like=TRAINER)
+        await world.start()
+        await world.settled()
+        assert world.written().index(STATUS) < min(map(world.written().index, BINDS))
+
+
+async def test_a_successor_carries_a_plan_out_to_the_same_targets() -> None:
+    async with World(
+        min_member=2, nodes=(PLUGIN, node("n2").with_cards(8).owned_by("device-plugin"))
+    ) as world:
+        world.pods("a", "b", like=TRAINER)
+        left_a_plan(world, "a", "b", node_name="n2")
+        leader = await world.start()
+        await world.settled()
+        assert world.where() == {"a": "n2", "b": "n2"}
+        assert (world.said()["phase"], world.said()["epoch"]) == (BOUND, leader.ledger.epoch)
+
+
+async def test_the_places_of_a_plan_are_taken_before_anything_else_is_planned() -> None:
+    async with counted_world() as world:
+        world.pods("a", "b", like=TRAINER)
+        left_a_plan(world, "a", "b")
+        world.pod("greedy", group="", like=pod("").by("alnair").asking(gpu=5))
+        await world.start()
+        await world.settled()
+        assert world.where() == {"a": "n1", "b": "n1"}
+
+
+async def test_a_stamp_says_what_the_plan_said() -> None:
+    """From then on the status counts: it must not say Committed and name nobody."""
+    async with counted_world() as world:
+        world.pods("a", "b", like=TRAINER)
+        left_a_plan(world, "a", "b")
+        leader = await world.process()
+        await leader.take_over()
+        assert [each["name"] for each in world.said()["pods"]] == ["a", "b"]
+        await leader.dies()
+        await world.start()
+        await world.settled()
+        assert world.where() == {"a": "n1", "b": "n1"}
+
+
+async def test_a_leader_that_lost_the_lease_while_it_created_binds_nobody() -> None:
+    """The creation lands after the successor has listed the records and given the place away."""
+    async with counted_world() as world:
+        world.pods("a", "b", like=TRAINER)
+        creation = world.server.delays(CREATE)
+        before = await world.start()
+        await world.until(lambda: CREATE in world.written())
+        before.deaf = True
+        world.deletes("a", "b")
+        world.pods("c", group="", like=pod("").by("alnair").asking(gpu=8))
+        after = await world.start()
+        await world.settled_but(before)
+        assert world.where() == {"c": "n1"}
+        creation.set()
+        await world.settled()
+        assert before.gave_up
+        assert not any("binding" in each and "c/" not in each for each in world.written())
+        assert f"{RECORDS}/{record_name()}" not in world.server.objects, "removed by the successor"
+        assert not after.gave_up
+
+
+@pytest.mark.parametrize("bound", [False, True], ids=["nobody was bound by it", "one was bound by it"])
+async def test_a_plan_of_a_leader_before_the_last(bound: bool) -> None:
+    """Its successor knew nothing of it, or died before it had stamped it: only a bound member tells."""
+    async with counted_world() as world:
+        world.server.put(f"{RECORDS}/other", _stamped(6))
+        left_a_plan(world, "a", "b", epoch=5)
+        world.pod(
+            "a", on="n1" if bound else "", like=TRAINER, annotations={names.NODE: "n1"} if bound else {}
+        )
+        world.pod("b", like=TRAINER.selecting({"no": "where"}))
+        await world.start()
+        await world.settled()
+        assert world.where() == ({"a": "n1", "b": "n1"} if bound else {})
+
+
+def _stamped(epoch: int) -> dict[str, object]:
+    """A record of another gang, which the leader after that one had stamped."""
+    record = Record(Owner("Pod", NAMESPACE, "x", "uid-x"), "alnair", 1, epoch, phase=BOUND)
+    return {**record.manifest(), "status": record.status()}
+
+
+async def test_a_creation_whose_answer_is_lost_is_decided_by_the_status() -> None:
+    async with counted_world() as world:
+        world.pods("a", "b", like=TRAINER)
+        world.server.loses_the_answer_of(CREATE)
+        await world.start()
+        await world.settled()
+        assert world.where() == {"a": "n1", "b": "n1"}
+        assert world.written().index(STATUS) < min(map(world.written().index, BINDS))
+        assert world.written().count(CREATE) == 2
+
+
+@pytest.mark.parametrize(
+    "may_land", [True, False], ids=["while the first may land", "when it cannot any more"]
+)
+async def test_a_refusal_after_a_lost_request_counts_only_when_that_cannot_land(
+    may_land: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "LANDING_SECONDS", 60.0 if may_land else 0.0)
+    async with counted_world() as world:
+        world.pods("a", "b", like=TRAINER)
+        world.server.refuses(CREATE, 503)
+        world.server.refuses(CREATE, 403, "Forbidden", times=3)
+        leader = await world.start()
+        await world.settled()
+        refused = [gang for gang in leader.roster.gangs.values() if gang.refusal_reason == "RecordRefused"]
+        assert bool(refused) is not may_land
+        assert world.where() == ({"a": "n1", "b": "n1"} if may_land else {})
+
+
+UNREADABLE: dict[str, Callable[[], str]] = {
+    "no JSON": lambda: "{",
+    "no object": lambda: "[]",
+    "pods without names": lambda: '{"phase": "Committed", "pods": [{}]}',
+    "too long": lambda: " " * (records.LONGEST_PLAN + 1),
+}
+
+
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE.keys())
+async def test_a_plan_that_cannot_be_read_stops_nobody(text: Callable[[], str]) -> None:
+    async with counted_world(min_member=1) as world:
+        stranger = Record(Owner("Pod", NAMESPACE, "x", "uid-x"), "alnair", 1, 3)
+        world.server.put(stranger.path, stranger.manifest(plan=text()))
+        world.pods("a", like=TRAINER)
+        await world.start()
+        await world.settled()
+        assert world.where() == {"a": "n1"}
+
+
+async def test_a_gang_that_stays_short_shows_its_status() -> None:
+    async with counted_world(min_member=2) as world:
+        world.pods("a", "b", like=TRAINER)
+        world.vanish_while_bound("b")
+        await world.start()
+        await world.settled()
+        assert (world.said()["phase"], world.said()["complete"]) == (COMMITTED, False)
