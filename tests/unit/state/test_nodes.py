@@ -28,6 +28,13 @@ def test_cpu_is_in_thousandths_and_the_rest_in_units() -> None:
     }
 
 
+def test_a_fraction_of_what_a_node_has_is_rounded_up_as_kubernetes_does() -> None:
+    assert dict(holding(cpu="1999.5m", memory="3999999999500m").allocatable) == {
+        "cpu": 2000,
+        "memory": 4 * 10**9,
+    }
+
+
 @pytest.mark.parametrize("amount", ["NaN", "-1", "٣", "1e99", "", "9" * 70])
 def test_an_amount_that_cannot_be_read_counts_nothing_and_is_named(amount: str) -> None:
     read = holding(cpu=amount, memory="1Gi")
