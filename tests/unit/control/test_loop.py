@@ -13,7 +13,7 @@ from alnair.state import wire
 from alnair.state.holding import ContainerShare, Holding
 from harness.builders import node, pod
 from unit.apiserver import Call
-from unit.builders import decoded
+from unit.builders import advertising, decoded
 from unit.control.world import PODS, WORKER, World, record_name
 
 TWO_PODS = node("n1").holding(cpu="200m")
@@ -444,6 +444,28 @@ async def test_counted_cards_are_not_given_twice_while_their_record_is_due() -> 
         leader.runs_errands()
         await world.settled()
         assert len(world.listed()) == 2
+
+
+async def test_a_node_that_becomes_a_device_plugins_gives_no_card_twice_and_says_why() -> None:
+    own = node("n1").with_cards(2)
+    async with World(nodes=[own]) as world:
+        world.pod("a", like=WORKER.slice(memory_gib=4))
+        leader = await world.start()
+        await world.settled()
+        assert world.where() == {"a": "n1"}
+        theirs = own.labelled({names.GPU_OWNER: names.OWNED_BY_DEVICE_PLUGIN})
+        world.node(advertising(theirs, names.NVIDIA_GPU, 2))
+        world.pod("b", group="", like=COUNTED)
+        await world.settled()
+        assert world.where() == {"a": "n1"}
+        assert "which may give some that pods have from Alnair" in next(
+            gang.refusal for gang in leader.roster.gangs.values() if not gang.is_group
+        )
+        await world.until(lambda: world.news("n1"))
+        assert world.news("n1") == ["InvalidTopology"]
+        world.deletes("a")
+        await world.settled()
+        assert world.where() == {"b": "n1"}
 
 
 # -- settling ----------------------------------------------------------------------------------------------------

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from alnair.api import names
 from alnair.scheduling.vacancy import match_vacancies
 from alnair.state.holding import ContainerShare, Holding
 from harness.builders import NodeBuilder, PodBuilder, node, pod
-from unit.builders import PACK, Cluster, all_of, holds, part
+from unit.builders import PACK, Cluster, advertising, all_of, holds, part
 
 A = node("a").with_cards(2, memory_mib=24576).labelled(pool="x")
 WHOLE = holds("a", all_of("a", 0, 24576))
@@ -92,6 +93,13 @@ def test_a_card_that_cannot_serve_any_more_is_not_taken_even_where_others_could(
     cluster.add(change)
     asking = pod("p").slice(memory_gib=6, compute=50)
     assert matched(cluster, {"new": asking}, {"old": SLICE}) == {}
+
+
+def test_a_card_that_became_a_device_plugins_is_not_given_out_again_by_name() -> None:
+    cluster = two_nodes(old=WHOLE)
+    theirs = A.labelled({names.GPU_OWNER: names.OWNED_BY_DEVICE_PLUGIN})
+    cluster.add(advertising(theirs, names.NVIDIA_GPU, 2))
+    assert matched(cluster, {"new": pod("p").asking(gpu=1)}, {"old": WHOLE}) == {}
 
 
 def test_replacements_on_one_node_see_each_others_cpu() -> None:

@@ -52,6 +52,15 @@ def test_an_absurd_amount_is_capped() -> None:
         pytest.param({}, {}, True, id="nobody advertises cards: they are Alnair's"),
         pytest.param({}, {names.NVIDIA_GPU: "8"}, False, id="advertised cards are the device plugin's"),
         pytest.param({}, {names.NVIDIA_GPU: "0"}, False, id="a plugin that is down has its cards all the same"),
+        pytest.param({}, {f"{names.NVIDIA_GPU}.shared": "8"}, False, id="time-sliced cards are its own too"),
+        pytest.param({}, {"nvidia.com/mig-1g.5gb": "7"}, False, id="and those that it has cut up"),
+        pytest.param({}, {"nvidia.com/hostdev": "1"}, True, id="another thing of NVIDIA's is no card"),
+        pytest.param({names.DEPLOY_DEVICE_PLUGIN: "true"}, {}, False, id="a plugin is to come"),
+        pytest.param({names.DEPLOY_DEVICE_PLUGIN: "paused-for-mig-change"}, {}, False, id="a plugin is to come back"),
+        pytest.param({names.DEPLOY_DEVICE_PLUGIN: "false"}, {}, True, id="no plugin is to come"),
+        pytest.param(
+            {names.DEPLOY_DEVICE_PLUGIN: "true", names.GPU_OWNER: "alnair"}, {}, True, id="the label goes before that"
+        ),
         pytest.param({names.GPU_OWNER: "alnair"}, {names.NVIDIA_GPU: "8"}, True, id="the label goes first"),
         pytest.param({names.GPU_OWNER: "device-plugin"}, {}, False, id="the label goes first, the other way"),
         pytest.param({names.GPU_OWNER: "Alnair"}, {names.NVIDIA_GPU: "8"}, False, id="an unknown owner is ignored"),
