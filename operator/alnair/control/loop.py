@@ -32,6 +32,7 @@ from alnair.state.cluster import ClusterState, guest
 from alnair.state.draft import Draft
 from alnair.state.holding import Holding
 from alnair.state.pods import Pod
+from alnair.state.shapes import PodClass
 
 log = logging.getLogger(__name__)
 
@@ -221,8 +222,12 @@ class Loop:
             members=tuple(Member(pod.uid, pod.name, guest(pod), pod.nominated) for pod in pods),
             needed=needed,
             present=present,
-            expected=tuple(self._state.expected(priority=gang.priority, beside=gang.pods)),
+            expected=self._expected(gang),
         )
+
+    def _expected(self, gang: Gang) -> tuple[tuple[int, PodClass], ...]:
+        """Pods of others that a preemption made room for and that go before this gang."""
+        return tuple(self._state.expected(priority=gang.priority, beside=gang.pods))
 
     def _count(self, gang: Gang, own: Record | None) -> tuple[int, int]:
         """How many members have their place or are done with it, and how many of those are not in its own record.
@@ -254,6 +259,7 @@ class Loop:
             vacant,
             profile=self._profiles[gang.scheduler],
             draft=draft,
+            expected=self._expected(gang),
         )
         return [(gang.pods[uid], vacant[old]) for uid, old in pairs.items()], pairs
 

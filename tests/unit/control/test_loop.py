@@ -601,3 +601,22 @@ async def test_a_kept_place_that_opens_again_is_taken() -> None:
         await world.settled()
         assert set(world.where()) == {"a", "c"}
         assert world.evicted() == []
+
+
+async def test_a_kept_place_is_left_to_whom_a_preemption_made_room_for_there() -> None:
+    small = node("n1").holding(cpu="1")
+    half = WORKER.asking(cpu="500m")
+    async with World(min_member=2, nodes=[small]) as world:
+        world.pods("a", "b", like=half)
+        world.vanish_while_bound("b")
+        await world.start()
+        await world.settled()
+        assert set(world.where()) == {"a"}
+        vip = half.by("default-scheduler").nominated_to("n1").with_(lambda it: it["spec"].update(priority=9))
+        world.pod("vip", group="", like=vip)
+        world.pod("c", like=half)
+        await world.settled()
+        assert set(world.where()) == {"a"}
+        world.deletes("vip")
+        await world.settled()
+        assert set(world.where()) == {"a", "c"}
