@@ -306,7 +306,7 @@ class Loop:
         plugin's choice is recorded afterwards."""
         try:
             member = RecordMember(pod.uid, pod.name, holding, version=pod.version)
-            unready = await self._ledger.volumes.prepare([member], spare=0)
+            unready = await self._ledger.volumes.prepare(pod.namespace, [member], spare=0)
             if unready:
                 self.retry_later(gang, unready[pod.uid], reason="VolumesFailed")
                 return
