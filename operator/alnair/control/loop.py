@@ -69,7 +69,7 @@ class Loop:
         self._queue = Queue(state, profiles, clock)
         self._solver = Solver(EXACT_SECONDS)
         self._wake = asyncio.Event()
-        self._in_flight: set[Gang] = set()
+        self._in_flight: dict[Gang, asyncio.TimerHandle] = {}  # each with the end of its slot
         self._alone: set[str] = set()  # UIDs of pods that are being bound without a record
 
     def wake(self) -> None:
@@ -273,9 +273,9 @@ class Loop:
         self, gang: Gang, placements: list[tuple[Pod, Holding]], replaces: dict[str, str], *, least: int
     ) -> None:
         gang.busy, gang.refusal, gang.pondered = True, "", 0
-        self._in_flight.add(gang)
+        loop = asyncio.get_running_loop()
+        self._in_flight[gang] = loop.call_later(SLOT_SECONDS, self._give_slot_back, gang)
         self._note_how_busy()
-        asyncio.get_running_loop().call_later(SLOT_SECONDS, self._give_slot_back, gang)
         if not gang.is_group and not any(placements[0][1].slices()):
             pod, holding = placements[0]
             self._state.hold(pod.uid, holding)
@@ -338,14 +338,16 @@ class Loop:
             self._reports.pod_scheduled(pod, holding)
 
     def now_lost(self, uid: str) -> None:
-        """The apiserver says that the pod is gone or somebody else's: do not plan it again until its event comes."""
+        """The apiserver says that the pod is gone or somebody else's: do not plan it again until its event comes, which
+        says what it is. If that came first there is nothing to be afraid of, and nobody would take the mark off."""
         pod = self._state.pods.get(uid)
-        if pod is not None:
+        if pod is not None and pod.waiting:
             pod.terminating = True
 
     def _finished(self, gang: Gang) -> None:
         gang.busy = False
-        self._in_flight.discard(gang)
+        if (end_of_slot := self._in_flight.pop(gang, None)) is not None:
+            end_of_slot.cancel()  # or it would end the slot of the gang's next plan
         self._note_how_busy()
         self._reports.gang_changed(gang)
         if not gang.pods:
@@ -353,10 +355,9 @@ class Loop:
         self.touch(gang)
 
     def _give_slot_back(self, gang: Gang) -> None:
-        if gang in self._in_flight:
-            self._in_flight.discard(gang)
-            self._note_how_busy()
-            self.wake()
+        self._in_flight.pop(gang, None)
+        self._note_how_busy()
+        self.wake()
 
     def _note_how_busy(self) -> None:
         """Errands wait while more gangs are under way than an apiserver serves with one hand."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 import pytest
@@ -101,6 +102,45 @@ async def test_gangs_that_are_stuck_at_the_apiserver_do_not_stop_the_others(
             each.set()
         await world.settled()
         assert len(world.where()) == 7
+
+
+async def test_a_gangs_next_plan_has_a_slot_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "IN_FLIGHT", 1)
+    monkeypatch.setattr(loop, "SLOT_SECONDS", 0.1)
+    async with World() as world:
+        world.pod("a")
+        await world.start()
+        await world.until(world.where)
+        monkeypatch.setattr(loop, "SLOT_SECONDS", 60.0)
+        stuck = world.server.delays("POST b/binding")
+        world.pod("b")
+        await world.until(lambda: "POST b/binding" in world.written())
+        world.pod("later", group="")
+        await asyncio.sleep(0.15)  # the first plan's slot would have ended by now
+        assert "later" not in world.where()
+        stuck.set()
+        await world.until(lambda: len(world.where()) == 3)
+
+
+@pytest.mark.parametrize("group", ["g", ""])
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_pod_that_somebody_else_binds_is_taken_for_what_it_is(group: str, late: bool) -> None:
+    """Whether its event comes before the apiserver's answer to our own Binding or after."""
+    async with World(nodes=[node("n1"), node("n2").cordoned()]) as world:
+        leader = await world.start()
+
+        def faster() -> None:
+            leader.deaf = late
+            world.pod("a", group=group, on="n2")
+
+        world.server.first("POST a/binding", faster)
+        world.pod("a", group=group)
+        await world.until(lambda: "GET pods/a" in world.server.names())
+        await world.settled()
+        leader.hears_again()
+        await world.settled()
+        there = leader.state.pods["uid-a"]
+        assert (there.node, there.terminating) == ("n2", False)
 
 
 # -- who wakes ---------------------------------------------------------------------------------------------------
