@@ -103,10 +103,11 @@ class VolumeBinder:
         try:
             while True:
                 claims = self._claims_of(member)
+                writes: list[Write] = []
                 if claims is None:
                     if await self._needs_no_volumes(namespace, member):
                         return ""
-                    lacking, writes = f"pod {member.name} was not seen again", []
+                    lacking = f"pod {member.name} was not seen again"
                 else:
                     waiting, writes = self._look(claims, member.holding.node, round_)
                     if not waiting:
