@@ -66,6 +66,8 @@ GPU_STATIC: Final = f"{PREFIX}gpu-static"
 GFD_PRODUCT: Final = "nvidia.com/gpu.product"
 GFD_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB
 GFD_COUNT: Final = "nvidia.com/gpu.count"
+DEPLOY_DEVICE_PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"  # label of NVIDIA's GPU operator
+DEVICE_PLUGIN_PREFIXES: Final = ("nvidia.com/gpu", "nvidia.com/mig-")  # of what a device plugin advertises
 
 # --- on a commit record -------------------------------------------------------------------------------------
 OWNER_KIND: Final = f"{PREFIX}owner-kind"

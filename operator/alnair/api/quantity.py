@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 LARGEST: Final = 2**63 - 1
+BILLION: Final = 10**9
 _LONGEST_TEXT: Final = 64
 _LARGEST_EXPONENT: Final = 64
 _SHOWN: Final = 80
@@ -21,6 +22,7 @@ _QUANTITY: Final = re.compile(
     r"\+?(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?[0-9]+))?"
 )
 _PLAIN_INTEGER: Final = re.compile(r"0|[1-9][0-9]{0,18}")
+_MOST: Final = {0: LARGEST, 3: LARGEST, 9: LARGEST * BILLION}  # by power
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
@@ -57,6 +59,14 @@ def whole(value: str | int | float, *, field: str) -> int:
     return _read(value, field, 0)
 
 
+def nano(value: str | int | float, *, field: str) -> int:
+    """The quantity in billionths, which is as finely as Kubernetes keeps one, rounded up (`0.1n` is 1).
+
+    For amounts that are to be added up or compared: Kubernetes does both exactly and rounds what comes of it.
+    """
+    return _read(value, field, 9)
+
+
 def mib(value: str | int | float, *, field: str) -> int:
     """A quantity of bytes in MiB, rounded up."""
     return (_read(value, field, 0) + 0xFFFFF) >> 20
@@ -80,7 +90,7 @@ def _read(value: str | int | float, field: str, power: int) -> int:
         number: int | str
         if value < 0:
             number = "is negative"
-        elif value > LARGEST or (number := value * 10**power) > LARGEST:
+        elif value > LARGEST or (number := value * 10**power) > _MOST[power]:
             number = "is too large"
     elif isinstance(value, str):
         # The length is looked at before the cache: a cache of 256 KiB annotations would be a leak.
@@ -104,6 +114,7 @@ def _parse(text: str, power: int) -> int | str:
         return "is not a quantity; write for example 500m, 2 or 16Gi"
     digits, fraction, bare_fraction, binary, decimal, exponent = match.groups()
     fraction = bare_fraction or fraction or ""
+    most = _MOST[power]
     mantissa = int((digits or "") + fraction)
     power -= len(fraction)
     if binary:
@@ -115,4 +126,4 @@ def _parse(text: str, power: int) -> int | str:
             return "has an absurd exponent"
         power += int(exponent)
     number = mantissa * 10**power if power >= 0 else -(-mantissa // 10**-power)
-    return number if number <= LARGEST else "is too large"
+    return number if number <= most else "is too large"

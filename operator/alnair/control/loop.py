@@ -32,6 +32,7 @@ from alnair.state.cluster import ClusterState, guest
 from alnair.state.draft import Draft
 from alnair.state.holding import Holding
 from alnair.state.pods import Pod
+from alnair.state.shapes import PodClass
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Loop:
         self._queue = Queue(state, profiles, clock)
         self._solver = Solver(EXACT_SECONDS)
         self._wake = asyncio.Event()
-        self._in_flight: set[Gang] = set()
+        self._in_flight: dict[Gang, asyncio.TimerHandle] = {}  # each with the end of its slot
         self._alone: set[str] = set()  # UIDs of pods that are being bound without a record
 
     def wake(self) -> None:
@@ -221,8 +222,12 @@ class Loop:
             members=tuple(Member(pod.uid, pod.name, guest(pod), pod.nominated) for pod in pods),
             needed=needed,
             present=present,
-            expected=tuple(self._state.expected(priority=gang.priority, beside=gang.pods)),
+            expected=self._expected(gang),
         )
+
+    def _expected(self, gang: Gang) -> tuple[tuple[int, PodClass], ...]:
+        """Pods of others that a preemption made room for and that go before this gang."""
+        return tuple(self._state.expected(priority=gang.priority, beside=gang.pods))
 
     def _count(self, gang: Gang, own: Record | None) -> tuple[int, int]:
         """How many members have their place or are done with it, and how many of those are not in its own record.
@@ -254,6 +259,7 @@ class Loop:
             vacant,
             profile=self._profiles[gang.scheduler],
             draft=draft,
+            expected=self._expected(gang),
         )
         return [(gang.pods[uid], vacant[old]) for uid, old in pairs.items()], pairs
 
@@ -267,9 +273,9 @@ class Loop:
         self, gang: Gang, placements: list[tuple[Pod, Holding]], replaces: dict[str, str], *, least: int
     ) -> None:
         gang.busy, gang.refusal, gang.pondered = True, "", 0
-        self._in_flight.add(gang)
+        loop = asyncio.get_running_loop()
+        self._in_flight[gang] = loop.call_later(SLOT_SECONDS, self._give_slot_back, gang)
         self._note_how_busy()
-        asyncio.get_running_loop().call_later(SLOT_SECONDS, self._give_slot_back, gang)
         if not gang.is_group and not any(placements[0][1].slices()):
             pod, holding = placements[0]
             self._state.hold(pod.uid, holding)
@@ -300,7 +306,7 @@ class Loop:
         plugin's choice is recorded afterwards."""
         try:
             member = RecordMember(pod.uid, pod.name, holding, version=pod.version)
-            unready = await self._ledger.volumes.prepare([member], spare=0)
+            unready = await self._ledger.volumes.prepare(pod.namespace, [member], spare=0)
             if unready:
                 self.retry_later(gang, unready[pod.uid], reason="VolumesFailed")
                 return
@@ -332,14 +338,16 @@ class Loop:
             self._reports.pod_scheduled(pod, holding)
 
     def now_lost(self, uid: str) -> None:
-        """The apiserver says that the pod is gone or somebody else's: do not plan it again until its event comes."""
+        """The apiserver says that the pod is gone or somebody else's: do not plan it again until its event comes, which
+        says what it is. If that came first there is nothing to be afraid of, and nobody would take the mark off."""
         pod = self._state.pods.get(uid)
-        if pod is not None:
+        if pod is not None and pod.waiting:
             pod.terminating = True
 
     def _finished(self, gang: Gang) -> None:
         gang.busy = False
-        self._in_flight.discard(gang)
+        if (end_of_slot := self._in_flight.pop(gang, None)) is not None:
+            end_of_slot.cancel()  # or it would end the slot of the gang's next plan
         self._note_how_busy()
         self._reports.gang_changed(gang)
         if not gang.pods:
@@ -347,10 +355,9 @@ class Loop:
         self.touch(gang)
 
     def _give_slot_back(self, gang: Gang) -> None:
-        if gang in self._in_flight:
-            self._in_flight.discard(gang)
-            self._note_how_busy()
-            self.wake()
+        self._in_flight.pop(gang, None)
+        self._note_how_busy()
+        self.wake()
 
     def _note_how_busy(self) -> None:
         """Errands wait while more gangs are under way than an apiserver serves with one hand."""

@@ -78,9 +78,10 @@ class NodeFeed:
     def put(self, thing: wire.Node) -> None:
         node = read_node(thing)
         self._state.put_node(node)
-        self._reports.node_problems(
-            node.name, node.uid, "node", node.problems + self._state.inventories[node.name].problems
-        )
+        problems = node.problems + self._state.inventories[node.name].problems
+        if dispute := self._state.dispute(node.name):
+            problems += (dispute,)
+        self._reports.node_problems(node.name, node.uid, "node", problems)
         self._ledger.observe_node(node.name)
 
     def drop(self, thing: wire.Node) -> None:

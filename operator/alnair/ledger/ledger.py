@@ -30,6 +30,7 @@ from alnair.kube.lull import Lull
 from alnair.ledger.binding import Binder, Verdict
 from alnair.ledger.lease import LeadershipLost, Lease
 from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK, Key, Member, Owner, Record
+from alnair.ledger.together import together
 from alnair.ledger.volumes import VolumeBinder
 from alnair.ledger.writer import RecordWriter
 from alnair.state.cluster import ClusterState
@@ -200,8 +201,8 @@ class Ledger:
     async def _bind_all(self, record: Record, *, recovering: bool) -> None:
         namespace = record.owner.namespace
         unbound = [member for member in record.members.values() if not (member.bound or member.gone)]
-        unready = await self.volumes.prepare(unbound, spare=self._spare(record, unbound))
-        verdicts = await asyncio.gather(*(self._bind_one(namespace, member, unready) for member in unbound))
+        unready = await self.volumes.prepare(namespace, unbound, spare=self._spare(record, unbound))
+        verdicts = await together(self._bind_one(namespace, member, unready) for member in unbound)
         misplaced: list[Member] = []
         refused: list[str] = []
         for member, verdict in zip(unbound, verdicts, strict=True):

@@ -96,10 +96,10 @@ class Record:
     )
     closing: bool = False  # being deleted by us
     unlooked: bool = False  # created since the last look at the lease
-    late: bool = (
-        False  # known by its plan only, of a leader before the last: its creation may have come too late
-    )
-    own_versions: deque[str] = field(default_factory=lambda: deque(maxlen=32))
+    late: bool = False  # a plan of a leader before the last one: its creation may have come too late
+    own_versions: deque[str] = field(
+        default_factory=lambda: deque(maxlen=32)
+    )  # nothing in their events can be news
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -122,14 +122,27 @@ class Record:
         return [member for member in self.members.values() if member.bound]
 
     def seen(self, written: dict[str, Any]) -> None:
-        """The apiserver's answer to a write or a read of ours."""
-        meta = written["metadata"]
+        """The apiserver's answer to a write of ours, or an object that was looked at and is as it should be: the event
+        of that version is no news."""
+        self.found(written)
+        self.own_versions.append(self.version)
+
+    def found(self, there: dict[str, Any]) -> None:
+        """What stands there, read after a conflict: the next write names its version. Whose hand it was, and what else
+        it did, is still to be looked at when its event comes."""
+        meta = there["metadata"]
         self.uid, self.version, self.generation = (
             meta["uid"],
             meta["resourceVersion"],
             meta.get("generation", 1),
         )
-        self.own_versions.append(self.version)
+
+    def is_marked(self, meta: dict[str, Any]) -> bool:
+        """The object has its finalizer and its labels: what writes of the status leave as they are."""
+        labels = meta.get("labels") or {}
+        return names.FINALIZER in (meta.get("finalizers") or []) and all(
+            labels.get(key) == value for key, value in self.labels().items()
+        )
 
     def __str__(self) -> str:
         return "/".join(self.key)

@@ -33,6 +33,9 @@ def observe(ledger: Ledger, kind: str | None, manifest: dict[str, Any]) -> None:
         ledger.spawn(_rewrite(ledger, record, meta["uid"]), f"rewrite {record}")
     elif kind != "DELETED" and meta["resourceVersion"] not in record.own_versions:
         ledger.spawn(_repair(ledger, record, meta["resourceVersion"]), f"check {record}")
+    elif kind is None and not record.is_marked(meta):
+        # A write of our own on top of a hand's: it puts the status right and leaves labels and finalizer as they are.
+        ledger.spawn(_repair(ledger, record), f"check {record}")
 
 
 def observe_missing(ledger: Ledger, present: set[tuple[str, str]], known: list[Record]) -> None:
@@ -42,7 +45,8 @@ def observe_missing(ledger: Ledger, present: set[tuple[str, str]], known: list[R
             ledger.spawn(_rewrite(ledger, record, record.uid), f"rewrite {record}")
 
 
-async def _repair(ledger: Ledger, record: Record, version: str) -> None:
+async def _repair(ledger: Ledger, record: Record, version: str = "") -> None:
+    """`version`: that of the event, if there was one."""
     async with ledger.writing(record):
         if record.closing or version in record.own_versions or not record.exists:
             return  # it was a write of ours, whose answer came after the event
@@ -50,17 +54,19 @@ async def _repair(ledger: Ledger, record: Record, version: str) -> None:
         if there is None:
             return  # the deletion has an event of its own
         meta = there["metadata"]
-        if meta["resourceVersion"] == record.version:
-            return
-        stripped = names.FINALIZER not in (meta.get("finalizers") or []) or any(
-            (meta.get("labels") or {}).get(key) != value for key, value in record.labels().items()
+        stripped = not record.is_marked(meta)
+        # Our own last word may be behind what we know, until there is a lull.
+        edited = meta["resourceVersion"] not in record.own_versions and not says_the_same(
+            there.get("status") or {}, record.status()
         )
-        edited = not says_the_same(there.get("status") or {}, record.status())
-        # Whose hand was it? A successor's stamp looks like an edit, and adopting its version would disarm the fence.
-        await ledger.lease.confirm()
-        if (epoch := epoch_of(there)) > record.epoch:
-            record.epoch = epoch + 1
-        record.seen(there)
+        if meta["resourceVersion"] != record.version:
+            # Whose hand was it? A successor's stamp looks like an edit; adopting its version would disarm the fence.
+            await ledger.lease.confirm()
+            if (epoch := epoch_of(there)) > record.epoch:
+                record.epoch = epoch + 1
+            record.found(there)
+        if not (stripped or edited):
+            record.seen(there)
         try:
             if stripped and not meta.get("deletionTimestamp"):
                 log.warning("record %s: finalizer or labels were changed by hand; restored", record)

@@ -20,8 +20,10 @@ from typing import Any
 
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.clock import Clock
+from alnair.ledger.binding import judge
 from alnair.ledger.lease import Lease
 from alnair.ledger.records import Member
+from alnair.ledger.together import together
 from alnair.ledger.writer import Pauses
 from alnair.state.cluster import ClusterState
 from alnair.state.shapes import ClaimUse
@@ -72,38 +74,49 @@ class VolumeBinder:
         self._news.set()
         self._news = asyncio.Event()
 
-    async def prepare(self, members: Sequence[Member], *, spare: int) -> dict[str, str]:
+    async def prepare(self, namespace: str, members: Sequence[Member], *, spare: int) -> dict[str, str]:
         """Until every member's claims are bound, or cannot be: UID -> why not. At once where there are no claims.
 
         Where more than `spare` fail all do: a gang is not begun that cannot be whole.
         """
-        wanting = [member for member in members if self._claims_of(member)]
+        wanting = [member for member in members if self._claims_of(member) != ()]
         if not wanting:
             return {}
         round_ = Round(spare)
-        reasons = await asyncio.gather(*(self._prepare(member, round_) for member in wanting))
+        reasons = await together(self._prepare(namespace, member, round_) for member in wanting)
         unready = {member.uid: why for member, why in zip(wanting, reasons, strict=True) if why}
         if round_.failed > round_.spare:
             unready = {member.uid: unready.get(member.uid, SHORT) for member in members}
         return unready
 
-    def _claims_of(self, member: Member) -> tuple[ClaimUse, ...]:
+    def _claims_of(self, member: Member) -> tuple[ClaimUse, ...] | None:
+        """None where the books do not know the pod: a list may have lacked it, so its claims are anybody's guess."""
         pod = self._state.pods.get(member.uid)
-        if pod is None or pod.node or pod.terminating or pod.terminal:
+        if pod is None:
+            return None
+        if pod.node or pod.terminating or pod.terminal:
             return ()  # whoever binds it finds out
         return pod.shape.claims
 
-    async def _prepare(self, member: Member, round_: Round) -> str:
+    async def _prepare(self, namespace: str, member: Member, round_: Round) -> str:
         end = self._clock.now() + LIMIT_SECONDS
         try:
             while True:
-                waiting, writes = self._look(self._claims_of(member), member.holding.node, round_)
-                if not waiting:
-                    return ""
+                claims = self._claims_of(member)
+                writes: list[Write] = []
+                if claims is None:
+                    if await self._needs_no_volumes(namespace, member):
+                        return ""
+                    lacking = f"pod {member.name} was not seen again"
+                else:
+                    waiting, writes = self._look(claims, member.holding.node, round_)
+                    if not waiting:
+                        return ""
+                    lacking = f"claim {waiting[0]} was not bound"
                 for write in writes:
                     await self._write(write, round_)
                 if self._clock.now() >= end:
-                    raise Unready(f"claim {waiting[0]} was not bound within {LIMIT_SECONDS:g} s")
+                    raise Unready(f"{lacking} within {LIMIT_SECONDS:g} s")
                 if round_.failed > round_.spare:
                     return SHORT
                 if not writes:
@@ -113,6 +126,16 @@ class VolumeBinder:
             round_.failed += 1
             self.changed()
             return str(unready)
+
+    async def _needs_no_volumes(self, namespace: str, member: Member) -> bool:
+        """The apiserver says of a pod that the books lack that it is gone or bound: whoever binds it finds that out."""
+        try:
+            pod = await self._client.get(f"/api/v1/namespaces/{namespace}/pods/{member.name}")
+        except Refused as refused:
+            return refused.status == 404
+        except Unanswered:
+            return False
+        return judge(pod, member) is not None
 
     async def _hear(self) -> None:
         try:

@@ -208,7 +208,7 @@ class RecordWriter:
         ):
             return False
         record.epoch = await self._must_be_ours(there, record.epoch)
-        record.seen(there)
+        record.found(there)
         return True
 
     async def _landed(self, record: Record) -> bool:
@@ -222,8 +222,12 @@ class RecordWriter:
         if there["metadata"]["uid"] != record.uid:
             log.warning("record %s: another object of that name stands there; taking it over", record)
             record.unlooked = True
-        record.seen(there)
-        return says_the_same(there.get("status") or {}, record.status())
+        landed = says_the_same(there.get("status") or {}, record.status())
+        if landed and record.is_marked(there["metadata"]):
+            record.seen(there)
+        else:
+            record.found(there)
+        return landed
 
     async def _look(self, record: Record) -> None:
         """At the lease, once after each creation."""

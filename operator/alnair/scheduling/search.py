@@ -134,14 +134,19 @@ def closed_by_expected(pod: PodClass, gang: Gang, profile: Profile, draft: Draft
     closed = np.zeros(len(draft.names), dtype=np.bool_)
     for row in {row for row, _ in gang.expected}:
         coming = [other for at, other in gang.expected if at == row]
-        for other in coming:
-            draft.company.visit(row, other)
-        try:
-            closed[row] = not Profile.pass_all(profile.wide_filters, pod, draft.only(row))[0]
-        finally:
-            for other in reversed(coming):
-                draft.company.end_visit(row, other)
+        closed[row] = not minds_nobody(pod, row, coming, profile, draft)
     return closed
+
+
+def minds_nobody(pod: PodClass, row: int, coming: Sequence[PodClass], profile: Profile, draft: Draft) -> bool:
+    """No rule about other pods says no to the pod on this node if those who are expected there are."""
+    for other in coming:
+        draft.company.visit(row, other)
+    try:
+        return bool(Profile.pass_all(profile.wide_filters, pod, draft.only(row))[0])
+    finally:
+        for other in reversed(coming):
+            draft.company.end_visit(row, other)
 
 
 def feasible(pod: PodClass, gang: Gang, profile: Profile, draft: Draft) -> Bools:

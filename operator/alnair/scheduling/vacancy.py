@@ -1,19 +1,21 @@
 """Kept places: which replacement takes which lost member's place.
 
 A place suits a replacement that asks for the very same parts of cards, and that every rule of the profile lets onto
-that node once the kept parts are given back to it: the node may have been cordoned, tainted or filled since.
+that node once the kept parts are given back to it: the node may have been cordoned, tainted or filled since. Only cards
+are kept, so the rest of the node may be spoken for: pods that a preemption has made room for go first, as in a search.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from alnair.scheduling.plugins.cards_that_fit import candidates
 from alnair.scheduling.profile import Profile
+from alnair.scheduling.search import minds_nobody
 from alnair.state.draft import Draft
 from alnair.state.holding import Holding
-from alnair.state.shapes import PodClass, PodShape
+from alnair.state.shapes import PodClass, PodShape, ghost
 
 Part = tuple[str, int, int, bool]  # container, MiB, per cent, whole; a whole card asks for no number
 
@@ -24,26 +26,37 @@ def match_vacancies(
     *,
     profile: Profile,
     draft: Draft,
+    expected: Sequence[tuple[int, PodClass]] = (),
 ) -> dict[str, str]:
-    """Replacement UID -> UID of the lost member whose place it takes; one place to one pod."""
+    """Replacement UID -> UID of the lost member whose place it takes; one place to one pod.
+
+    `expected` are pods of others that a preemption made room for: (row, pod). The draft keeps no trace of them.
+    """
     rows = {name: row for row, name in enumerate(draft.names) if name}
     open_places = {uid: holding for uid, holding in vacant.items() if holding.node in rows}
     matched: dict[str, str] = {}
     for uid, pod in replacements:
         for old, holding in open_places.items():
-            if _asked(pod.shape) == _held(holding) and _let_in(
-                pod, holding, rows[holding.node], profile, draft
-            ):
+            row = rows[holding.node]
+            coming = [other for at, other in expected if at == row]
+            if _asked(pod.shape) == _held(holding) and _let_in(pod, holding, row, coming, profile, draft):
                 matched[uid] = old
                 del open_places[old]
                 break
     return matched
 
 
-def _let_in(pod: PodClass, holding: Holding, row: int, profile: Profile, draft: Draft) -> bool:
+def _let_in(
+    pod: PodClass, holding: Holding, row: int, coming: Sequence[PodClass], profile: Profile, draft: Draft
+) -> bool:
     draft.hand_out(row, holding.containers, -1)
+    for other in coming:
+        draft.take(row, ghost(other), ())
     one = draft.only(row)
     let_in = bool(profile.passes(pod, one)[0]) and _still_good(pod.shape, holding, one)
+    for other in reversed(coming):
+        draft.put_back(row, ghost(other), ())
+    let_in = let_in and (not coming or minds_nobody(pod, row, coming, profile, draft))
     if let_in:
         draft.take(row, pod, holding.containers)
     else:

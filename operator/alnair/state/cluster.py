@@ -11,12 +11,13 @@ alone, and only `release` ends a holding; the ledger calls it when the record no
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
+from alnair.api import names
 from alnair.api.topology import NodeResourceTopology
 from alnair.state import wire
 from alnair.state.columns import ImageColumn, LabelColumn
@@ -187,6 +188,7 @@ class ClusterState:
             ready=self.ready,
             unschedulable=self.unschedulable,
             owned=self.owned,
+            sliced=self.sliced,
             taint_set=self.taint_set,
             taint_sets=self._taint_sets,
             allocatable=self.allocatable,
@@ -229,6 +231,20 @@ class ClusterState:
 
     def row(self, name: str) -> int | None:
         return self._rows.get(name)
+
+    def dispute(self, name: str) -> str:
+        """Why the node's cards are closed though both parties do their best; empty if they are not.
+
+        Slices that we gave before the node became a device plugin's are on cards that the plugin takes for idle.
+        """
+        row = self._rows.get(name)
+        if row is None or self.owned[row] or not self.sliced[row]:
+            return ""
+        return (
+            "the cards are a device plugin's now, but pods still hold cards that Alnair gave them; as the plugin may "
+            f"give those again, nothing new is placed on any until these pods end (label {names.GPU_OWNER} says whose "
+            "the cards are)"
+        )
 
     def expected(self, *, priority: int, beside: Container[str]) -> list[tuple[int, PodClass]]:
         """Pods that a preemption has made room for and that go before a pod of this priority: (row, pod).
@@ -336,7 +352,8 @@ class ClusterState:
         if charge.guest is not None:
             (self.company.come if sign > 0 else self.company.leave)(row, charge.guest)
 
-    def _apply_slices(self, row: int, slices: Iterable[Slice], sign: int) -> None:
+    def _apply_slices(self, row: int, slices: Sequence[Slice], sign: int) -> None:
+        self.sliced[row] += sign * len(slices)
         for piece in slices:
             try:
                 card = self._card_ids[row].index(piece.card)
@@ -407,6 +424,7 @@ class ClusterState:
         self._widen_cards(len(inventory.cards))
         for array in self._card_arrays():
             array[row] = 0
+        self.sliced[row] = 0
         self._card_ids[row] = tuple(card.id for card in inventory.cards)
         for index, card in enumerate(inventory.cards):
             self.card_memory[row, index] = self.card_free_memory[row, index] = card.memory_mib
@@ -466,6 +484,7 @@ class ClusterState:
         self.ready = np.zeros(rows, dtype=np.bool_)
         self.unschedulable = np.zeros(rows, dtype=np.bool_)
         self.owned = np.zeros(rows, dtype=np.bool_)
+        self.sliced = np.zeros(rows, dtype=np.int64)
         self.taint_set = np.zeros(rows, dtype=np.int64)
         self.allocatable = np.zeros((rows, columns), dtype=np.int64)
         self.free = np.zeros((rows, columns), dtype=np.int64)
@@ -499,6 +518,7 @@ class ClusterState:
             self.ready,
             self.unschedulable,
             self.owned,
+            self.sliced,
             self.taint_set,
             self.allocatable,
             self.free,

@@ -46,6 +46,9 @@ class Draft:
     ready: Bools  # N
     unschedulable: Bools  # N
     owned: Bools  # N: Alnair hands out this node's cards
+    sliced: (
+        Ints  # N: parts of cards that the books' pods hold there, known cards or not; `take` leaves it alone
+    )
     taint_set: Ints  # N, index into taint_sets
     taint_sets: Sequence[tuple[wire.Taint, ...]]
     allocatable: Ints  # N x R
@@ -91,6 +94,7 @@ class Draft:
             ready=self.ready[part],
             unschedulable=self.unschedulable[part],
             owned=self.owned[part],
+            sliced=self.sliced[part],
             taint_set=self.taint_set[part],
             allocatable=self.allocatable[part],
             free=self.free[part],

@@ -41,12 +41,16 @@ class Node:
 
     @property
     def owned_by_alnair(self) -> bool:
-        """Who hands out this node's cards: what its label says, else whoever advertises them."""
+        """Who hands out this node's cards: what its label says, else a device plugin that advertises them or will."""
         owner = self.labels.get(names.GPU_OWNER)
         if owner in (names.OWNED_BY_ALNAIR, names.OWNED_BY_DEVICE_PLUGIN):
             return owner == names.OWNED_BY_ALNAIR
-        # A plugin that is down advertises 0: its cards are its own all the same, and its pods still have them.
-        return names.NVIDIA_GPU not in dict(self.allocatable)
+        # One that is down advertises 0: its cards are its own all the same, and its pods still have them. One that has
+        # not started yet advertises nothing, but NVIDIA's GPU operator has said before that it will.
+        to_come = self.labels.get(names.DEPLOY_DEVICE_PLUGIN, "false") != "false"
+        return not to_come and not any(
+            name.startswith(names.DEVICE_PLUGIN_PREFIXES) for name, _ in self.allocatable
+        )
 
 
 def read_node(node: wire.Node) -> Node:

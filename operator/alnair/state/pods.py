@@ -7,13 +7,12 @@ in `problem`; reading it never raises.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from alnair.api import names
 from alnair.api.gpurequest import NO_GPU, BadRequest, gpu_request
-from alnair.api.quantity import BadQuantity, milli, whole
+from alnair.api.quantity import BILLION, BadQuantity, nano
 from alnair.state import wire
 from alnair.state.rules import placement_rules
 from alnair.state.shapes import PodShape
@@ -138,34 +137,39 @@ class PodReader:
 
 
 NO_STATUS = wire.PodStatus()
+A_THOUSANDTH = BILLION // 1000
 OF_A_POD = ("cpu", "memory", "hugepages-")  # what can be requested for a pod as a whole
 
 
 def effective_requests(spec: wire.PodSpec, status: wire.PodStatus = NO_STATUS) -> dict[str, int]:
-    """What the pod takes from its node, as Kubernetes counts it.
+    """What the pod takes from its node, as Kubernetes counts it: cpu in thousandths, everything else in units.
 
     Ordinary init containers run one after another beside the sidecars started before them, so the largest such
     moment counts, not the sum. Requests of the pod as a whole go before its containers' sum. While a resize is under
-    way the largest of what is wanted, promised and given counts (see `_resized`).
+    way the largest of what is wanted, promised and given counts (see `_resized`). Everything is added up and compared
+    to the billionth; only the pod's own sum is rounded, and up.
     """
     given = {
         each.name: each
         for each in (*status.container_statuses, *status.init_container_statuses)
         if each.resources is not None
     }
-    running: Counter[str] = Counter()
+    total: dict[str, int] = {}
     for container in spec.containers:
-        running.update(_of_container(container, given, status))
-    sidecars: Counter[str] = Counter()
+        _add(total, _of_container(container, given, status))
+    sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.init_containers:
         if container.restart_policy == "Always":
-            sidecars.update(_of_container(container, given, status))
-            moment: Mapping[str, int] = sidecars
+            asked = _of_container(container, given, status)
+            _add(total, asked)
+            _add(sidecars, asked)
+            _raise(peak, sidecars)
         else:
-            moment = sidecars + Counter(_amounts(container.resources.requests))
-        peak = _largest(peak, moment)
-    total = _largest(running + sidecars, peak)
+            moment = _amounts(container.resources.requests)
+            _add(moment, sidecars)
+            _raise(peak, moment)
+    _raise(total, peak)
     if spec.resources is not None:
         wanted = {
             name: amount
@@ -176,10 +180,10 @@ def effective_requests(spec: wire.PodSpec, status: wire.PodStatus = NO_STATUS) -
             effective = _resized(wanted, status.resources, status.allocated_resources, status)
             wanted = {name: effective.get(name, 0) for name in wanted}
         total.update(wanted)
-    for name, amount in _amounts(spec.overhead).items():
-        total[name] = total.get(name, 0) + amount
-    total["pods"] = 1
-    return {name: amount for name, amount in total.items() if amount}
+    if spec.overhead:
+        _add(total, _amounts(spec.overhead))
+    total["pods"] = BILLION
+    return {name: _rounded_up(name, amount) for name, amount in total.items() if amount}
 
 
 def _of_container(
@@ -199,11 +203,13 @@ def _resized(
     status: wire.PodStatus,
 ) -> dict[str, int]:
     """What is wanted does not count where the kubelet has said that it will never fit."""
-    kept = _largest(_amounts(actual.requests), _amounts(allocated))
+    kept = _amounts(actual.requests)
+    _raise(kept, _amounts(allocated))
     pending = next((each for each in status.conditions if each.type == "PodResizePending"), None)
     if pending is not None and pending.reason == "Infeasible":
         return kept
-    return _largest(wanted, kept)
+    _raise(kept, wanted)
+    return kept
 
 
 def unsupported_rule(spec: wire.PodSpec) -> str:
@@ -236,12 +242,25 @@ def _init_gpus(spec: wire.PodSpec) -> bool:
 
 
 def _amounts(quantities: wire.Quantities) -> dict[str, int]:
+    """In billionths."""
     return {
-        name: (milli if name == "cpu" else whole)(amount, field=f"resources.requests[{name}]")
+        name: nano(amount, field=f"resources.requests[{name}]")
         for name, amount in quantities.items()
         if name not in CARD_RESOURCES
     }
 
 
-def _largest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {*one, *other}}
+def _add(amounts: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        amounts[name] = amounts.get(name, 0) + amount
+
+
+def _raise(amounts: dict[str, int], others: Mapping[str, int]) -> None:
+    """To the larger of the two, each."""
+    for name, amount in others.items():
+        if amount > amounts.get(name, 0):
+            amounts[name] = amount
+
+
+def _rounded_up(name: str, amount: int) -> int:
+    return -(-amount // (A_THOUSANDTH if name == "cpu" else BILLION))

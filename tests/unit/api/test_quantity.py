@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from alnair.api.quantity import LARGEST, BadQuantity, integer, mib, milli, shown, whole
+from alnair.api.quantity import LARGEST, BadQuantity, integer, mib, milli, nano, shown, whole
 
 SUFFIXES: dict[str, Fraction | int] = {
     "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1),
@@ -80,7 +80,7 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("read", [milli, whole, mib])
+@pytest.mark.parametrize("read", [milli, whole, mib, nano])
 @pytest.mark.parametrize("value", BAD, ids=lambda value: ascii(value[:20]))
 def test_what_is_no_quantity_is_refused_by_field_and_value(read: Any, value: str) -> None:
     with pytest.raises(BadQuantity) as refusal:
@@ -127,6 +127,13 @@ def test_the_bounds_are_exact() -> None:
             milli(value, field="x")
 
 
+def test_billionths_reach_as_far_as_units_do() -> None:
+    assert nano(LARGEST, field="x") == nano(str(LARGEST), field="x") == LARGEST * 10**9
+    for value in (LARGEST + 1, f"{LARGEST}.1", "8Ei"):
+        with pytest.raises(BadQuantity, match="too large"):
+            nano(value, field="x")
+
+
 def test_absurd_text_costs_nothing() -> None:
     began = time.perf_counter()
     for number in range(1000):
@@ -142,9 +149,9 @@ def test_absurd_text_costs_nothing() -> None:
 )
 def test_every_suffix_agrees_with_exact_arithmetic(digits: str, fraction: str, suffix: str) -> None:
     exact = Fraction((digits + fraction).rstrip(".")) * SUFFIXES[suffix]
-    for read, scale in ((milli, 1000), (whole, 1)):
+    for read, scale, most in ((milli, 1000, LARGEST), (whole, 1, LARGEST), (nano, 10**9, LARGEST * 10**9)):
         expected = math.ceil(exact * scale)
-        if expected > LARGEST:
+        if expected > most:
             with pytest.raises(BadQuantity, match="too large"):
                 read(digits + fraction + suffix, field="x")
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 import pytest
@@ -13,7 +14,7 @@ from alnair.state import wire
 from alnair.state.holding import ContainerShare, Holding
 from harness.builders import node, pod
 from unit.apiserver import Call
-from unit.builders import decoded
+from unit.builders import advertising, decoded
 from unit.control.world import PODS, WORKER, Leader, World, record_name
 
 TWO_PODS = node("n1").holding(cpu="200m")
@@ -101,6 +102,45 @@ async def test_gangs_that_are_stuck_at_the_apiserver_do_not_stop_the_others(
             each.set()
         await world.settled()
         assert len(world.where()) == 7
+
+
+async def test_a_gangs_next_plan_has_a_slot_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "IN_FLIGHT", 1)
+    monkeypatch.setattr(loop, "SLOT_SECONDS", 0.1)
+    async with World() as world:
+        world.pod("a")
+        await world.start()
+        await world.until(world.where)
+        monkeypatch.setattr(loop, "SLOT_SECONDS", 60.0)
+        stuck = world.server.delays("POST b/binding")
+        world.pod("b")
+        await world.until(lambda: "POST b/binding" in world.written())
+        world.pod("later", group="")
+        await asyncio.sleep(0.15)  # the first plan's slot would have ended by now
+        assert "later" not in world.where()
+        stuck.set()
+        await world.until(lambda: len(world.where()) == 3)
+
+
+@pytest.mark.parametrize("group", ["g", ""])
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_pod_that_somebody_else_binds_is_taken_for_what_it_is(group: str, late: bool) -> None:
+    """Whether its event comes before the apiserver's answer to our own Binding or after."""
+    async with World(nodes=[node("n1"), node("n2").cordoned()]) as world:
+        leader = await world.start()
+
+        def faster() -> None:
+            leader.deaf = late
+            world.pod("a", group=group, on="n2")
+
+        world.server.first("POST a/binding", faster)
+        world.pod("a", group=group)
+        await world.until(lambda: "GET pods/a" in world.server.names())
+        await world.settled()
+        leader.hears_again()
+        await world.settled()
+        there = leader.state.pods["uid-a"]
+        assert (there.node, there.terminating) == ("n2", False)
 
 
 # -- who wakes ---------------------------------------------------------------------------------------------------
@@ -446,6 +486,28 @@ async def test_counted_cards_are_not_given_twice_while_their_record_is_due() -> 
         assert len(world.listed()) == 2
 
 
+async def test_a_node_that_becomes_a_device_plugins_gives_no_card_twice_and_says_why() -> None:
+    own = node("n1").with_cards(2)
+    async with World(nodes=[own]) as world:
+        world.pod("a", like=WORKER.slice(memory_gib=4))
+        leader = await world.start()
+        await world.settled()
+        assert world.where() == {"a": "n1"}
+        theirs = own.labelled({names.GPU_OWNER: names.OWNED_BY_DEVICE_PLUGIN})
+        world.node(advertising(theirs, names.NVIDIA_GPU, 2))
+        world.pod("b", group="", like=COUNTED)
+        await world.settled()
+        assert world.where() == {"a": "n1"}
+        assert "which may give some that pods have from Alnair" in next(
+            gang.refusal for gang in leader.roster.gangs.values() if not gang.is_group
+        )
+        await world.until(lambda: world.news("n1"))
+        assert world.news("n1") == ["InvalidTopology"]
+        world.deletes("a")
+        await world.settled()
+        assert world.where() == {"b": "n1"}
+
+
 # -- settling ----------------------------------------------------------------------------------------------------
 
 
@@ -571,3 +633,22 @@ async def test_a_kept_place_that_opens_again_is_taken() -> None:
         await world.settled()
         assert set(world.where()) == {"a", "c"}
         assert world.evicted() == []
+
+
+async def test_a_kept_place_is_left_to_whom_a_preemption_made_room_for_there() -> None:
+    small = node("n1").holding(cpu="1")
+    half = WORKER.asking(cpu="500m")
+    async with World(min_member=2, nodes=[small]) as world:
+        world.pods("a", "b", like=half)
+        world.vanish_while_bound("b")
+        await world.start()
+        await world.settled()
+        assert set(world.where()) == {"a"}
+        vip = half.by("default-scheduler").nominated_to("n1").with_(lambda it: it["spec"].update(priority=9))
+        world.pod("vip", group="", like=vip)
+        world.pod("c", like=half)
+        await world.settled()
+        assert set(world.where()) == {"a"}
+        world.deletes("vip")
+        await world.settled()
+        assert set(world.where()) == {"a", "c"}

@@ -319,7 +319,7 @@ class World:
             manifest["metadata"]["ownerReferences"] = [owner]
         if on:
             manifest["spec"]["nodeName"] = on
-        manifest["status"] = {"phase": phase or ("Running" if on else "Pending")}
+        manifest.setdefault("status", {})["phase"] = phase or ("Running" if on else "Pending")
         self.server.put(f"{PODS}/{name}", manifest)
 
     def ends(self, *which: str, phase: str = "Succeeded") -> None:

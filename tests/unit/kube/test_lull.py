@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from alnair.kube import lull
 from alnair.kube.lull import Lull
 from unit.builders import HandClock
@@ -62,6 +64,40 @@ async def test_only_a_few_run_at_once() -> None:
     errands = Errands(Lull(HandClock()))
     await asyncio.gather(*(errands.run(str(number)) for number in range(100)))
     assert len(errands.done) == 100
+    assert errands.most_at_once == lull.ERRANDS
+
+
+async def test_errands_that_get_nowhere_do_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lull, "SLOT_SECONDS", 0.01)
+    place = Lull(HandClock())
+    errands = Errands(place)
+    answered = asyncio.Event()
+
+    async def stuck() -> None:
+        async with place.errand():
+            await answered.wait()
+
+    tasks = [asyncio.create_task(stuck()) for _ in range(lull.ERRANDS)]
+    await turns()
+    async with asyncio.timeout(5):
+        await errands.run("news")
+    answered.set()
+    await asyncio.gather(*tasks)
+    await asyncio.gather(*(errands.run(str(number)) for number in range(100)))
+    assert errands.most_at_once == lull.ERRANDS, "no slot was given back twice"
+
+
+async def test_who_waits_for_quiet_keeps_the_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or all who wait would run at once when it gets quiet."""
+    monkeypatch.setattr(lull, "SLOT_SECONDS", 0.01)
+    place = Lull(HandClock())
+    errands = Errands(place)
+    first = [asyncio.create_task(errands.run(str(number))) for number in range(3 * lull.ERRANDS)]
+    await asyncio.sleep(0)
+    place.busy(True)  # while all slots are taken, so that the next ones wait in theirs
+    await asyncio.sleep(0.05)
+    place.busy(False)
+    await asyncio.gather(*first)
     assert errands.most_at_once == lull.ERRANDS
 
 

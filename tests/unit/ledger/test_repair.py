@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from alnair.api import names
-from alnair.ledger.records import BOUND, Owner, Record
+from alnair.ledger.records import BOUND, COMMITTED, Owner, Record
 from unit.control.world import NAMESPACE, RECORDS, World, record_name
 
 RECORD = f"{RECORDS}/{record_name()}"
@@ -81,6 +82,77 @@ async def test_labels_and_finalizer_come_back() -> None:
         meta = world.server.objects[RECORD]["metadata"]
         assert meta["finalizers"] == [names.FINALIZER]
         assert meta["labels"][names.OWNER_UID] == "uid-of-g"
+
+
+def strip(world: World) -> None:
+    there = world.server.objects[RECORD]
+    world.server.put(RECORD, {**there, "metadata": {"labels": {}, "finalizers": []}})
+
+
+def is_whole(world: World) -> bool:
+    meta = world.server.objects[RECORD]["metadata"]
+    return meta["finalizers"] == [names.FINALIZER] and meta["labels"].get(names.OWNER_UID) == "uid-of-g"
+
+
+async def test_what_a_hand_took_away_a_moment_before_our_write_comes_back() -> None:
+    async with World() as world:
+        await settled_gang(world)
+        world.server.first(f"PUT {record_name()}/status", lambda: strip(world))
+        world.deletes("a")
+        await world.settled()
+        assert world.listed() == {record_name(): ["b"]}
+        assert is_whole(world)
+
+
+async def test_a_write_whose_answer_is_lost_is_no_edit(caplog: pytest.LogCaptureFixture) -> None:
+    async with World(min_member=2) as world:
+        leader = await world.start()
+        leader.puts_errands_off()
+        world.server.loses_the_answer_of(f"PUT {record_name()}/status")
+        world.pods("a", "b")
+        await world.until(lambda: len(world.where()) == 2)
+        await world.until(lambda: leader.record().satisfied)
+        await asyncio.sleep(0.02)  # whoever takes it for an edit has read it by then
+        assert world.said()["phase"] == COMMITTED, "settling waits for a lull"
+        assert "edited by hand" not in caplog.text
+        leader.runs_errands()
+        await world.settled()
+
+
+async def test_what_was_taken_away_while_nobody_led_comes_back() -> None:
+    async with World() as world:
+        world.pods("a", on="n1")
+        world.wrote(BOUND, "a", min_member=1, complete=True)
+        strip(world)
+        await world.start()
+        await world.settled()
+        assert is_whole(world)
+
+
+async def test_what_could_not_be_restored_is_tried_again_with_the_next_list() -> None:
+    async with World() as world:
+        await settled_gang(world)
+        world.server.refuses(f"PATCH gpuallocations/{record_name()}", 403, "Forbidden")
+        strip(world)
+        await world.settled()
+        assert not is_whole(world)
+        await world.leader.lists_again()
+        await world.settled()
+        assert is_whole(world)
+
+
+async def test_what_a_hand_adds_is_looked_at_once() -> None:
+    async with World() as world:
+        await settled_gang(world)
+        there = world.server.objects[RECORD]
+        world.server.put(
+            RECORD, {**there, "metadata": {**there["metadata"], "annotations": {"note": "mine"}}}
+        )
+        await world.settled()
+        asked = len(world.server.calls)
+        await world.leader.lists_again()
+        await world.settled()
+        assert f"GET gpuallocations/{record_name()}" not in world.server.names()[asked:]
 
 
 async def test_a_record_deleted_by_hand_is_written_anew_while_its_pods_live() -> None:

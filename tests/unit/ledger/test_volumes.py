@@ -12,11 +12,13 @@ import pytest
 
 from alnair.ledger import volumes
 from alnair.ledger.records import COMMITTED
+from alnair.state import wire
 from alnair.state.holding import Holding
 from harness.builders import Built, NodeBuilder, node
 from harness.storage import BIND_COMPLETED, DRIVER, HOSTNAME, claim, storage_class, volume
 from unit.apiserver import Manifest, Store
-from unit.control.world import NAMESPACE, WORKER, World
+from unit.builders import decoded
+from unit.control.world import NAMESPACE, PODS, WORKER, World
 
 CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
@@ -256,6 +258,45 @@ async def test_a_pod_that_is_deleted_while_it_waits_ends_the_waiting() -> None:
         world.deletes("a")
         await world.settled()
         assert world.listed() == {}
+
+
+@pytest.mark.parametrize("group", ["g", ""])
+async def test_a_pod_that_a_list_lacks_for_a_while_is_not_bound_without_its_volumes(group: str) -> None:
+    async with World(min_member=1, nodes=TWO) as world:
+        has(world, MADE, claim("data", of="made"))
+        controllers = Controllers(world, makes=False)
+        worker(world, "a", "data", group=group)
+        leader = await world.start()
+        await world.until(lambda: patches(world))
+        asked = len(world.server.calls)
+        leader.lists_pods_without("a")
+        await world.until(lambda: [call.name for call in world.server.calls[asked:]].count("GET pods/a") > 3)
+        assert world.where() == {}
+        leader.is_told_again(decoded(world.server.objects[f"{PODS}/a"], wire.Pod))
+        controllers.makes = True
+        controllers.look()
+        await world.until(world.where)
+        assert bound(world) == {"data": "made-data"}
+
+
+async def test_a_new_leader_that_does_not_see_a_pod_yet_does_not_bind_it_without_its_volumes() -> None:
+    async with World(min_member=2, nodes=TWO) as world:
+        has(world, MADE, claim("data", of="made"))
+        Controllers(world)
+        worker(world, "a", "data")
+        world.pod("b")
+        world.wrote(COMMITTED, "a", "b", min_member=2)
+        leader = await world.process()
+        await leader.take_over()
+        await leader.look_around()
+        leader.lists_pods_without("a")
+        await leader.carry_on()
+        await world.until(lambda: [call.name for call in world.server.calls].count("GET pods/a") > 3)
+        assert (world.where(), patches(world)) == ({}, [])
+        leader.is_told_again(decoded(world.server.objects[f"{PODS}/a"], wire.Pod))
+        await world.settled()
+        assert world.where() == {"a": "n1", "b": "n1"}
+        assert bound(world) == {"data": "made-data"}
 
 
 async def test_somebody_faster_takes_the_volume() -> None:

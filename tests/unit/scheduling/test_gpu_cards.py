@@ -10,6 +10,7 @@ import pytest
 from alnair.api import names
 from alnair.api.gpurequest import CardDemand
 from alnair.scheduling.plugins.gpu_cards import GPUCards, describe
+from alnair.state.holding import Slice
 from harness.builders import NodeBuilder, PodBuilder, node, pod
 from unit.builders import GIB, Cluster, advertising, all_of, gpu, holds, part
 
@@ -172,6 +173,28 @@ def test_a_device_plugins_cards_are_counted_down_by_whoever_takes_them() -> None
     assert reasons(cluster, pod("p").asking(gpu=2)) == [
         ("has too few free whole GPUs (2 needed on one node, a has 1)", 1)
     ]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(part("a", 0, 1024), id="a slice"),
+        pytest.param(all_of("a", 0, 24576), id="a whole card"),
+        pytest.param(part("b", 0, 1024), id="a slice of a card that is not told of any more"),
+    ],
+)
+def test_a_node_that_becomes_a_device_plugins_is_closed_while_pods_hold_cards_of_alnairs_choice(
+    given: Slice,
+) -> None:
+    cluster = Cluster(A.with_cards(4, memory_mib=24576))
+    cluster.state.hold("u", holds("a", given))
+    cluster.add(PLUGIN)
+    assert not passes(cluster, pod("p").asking(gpu=1))
+    assert reasons(cluster, pod("p").asking(gpu=1)) == [
+        ("has GPUs owned by a device plugin, which may give some that pods have from Alnair", 1)
+    ]
+    cluster.state.release("u")
+    assert passes(cluster, pod("p").asking(gpu=4))
 
 
 def test_where_a_device_plugin_may_give_any_of_several_models_none_is_promised() -> None:

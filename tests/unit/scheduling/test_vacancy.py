@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from alnair.api import names
 from alnair.scheduling.vacancy import match_vacancies
 from alnair.state.holding import ContainerShare, Holding
 from harness.builders import NodeBuilder, PodBuilder, node, pod
-from unit.builders import PACK, Cluster, all_of, holds, part
+from unit.builders import PACK, Cluster, advertising, all_of, holds, part
 
 A = node("a").with_cards(2, memory_mib=24576).labelled(pool="x")
 WHOLE = holds("a", all_of("a", 0, 24576))
@@ -23,9 +24,13 @@ def two_nodes(**held: Holding) -> Cluster:
     return cluster
 
 
-def matched(cluster: Cluster, asking: dict[str, PodBuilder], vacant: dict[str, Holding]) -> dict[str, str]:
+def matched(
+    cluster: Cluster, asking: dict[str, PodBuilder], vacant: dict[str, Holding], *, priority: int = 0
+) -> dict[str, str]:
     replacements = [(uid, cluster.kind(each)) for uid, each in asking.items()]
-    return match_vacancies(replacements, vacant, profile=PACK, draft=cluster.state.draft())
+    expected = cluster.state.expected(priority=priority, beside=())
+    with cluster.state.draft() as draft:
+        return match_vacancies(replacements, vacant, profile=PACK, draft=draft, expected=expected)
 
 
 @pytest.mark.parametrize(
@@ -94,11 +99,45 @@ def test_a_card_that_cannot_serve_any_more_is_not_taken_even_where_others_could(
     assert matched(cluster, {"new": asking}, {"old": SLICE}) == {}
 
 
+def test_a_card_that_became_a_device_plugins_is_not_given_out_again_by_name() -> None:
+    cluster = two_nodes(old=WHOLE)
+    theirs = A.labelled({names.GPU_OWNER: names.OWNED_BY_DEVICE_PLUGIN})
+    cluster.add(advertising(theirs, names.NVIDIA_GPU, 2))
+    assert matched(cluster, {"new": pod("p").asking(gpu=1)}, {"old": WHOLE}) == {}
+
+
 def test_replacements_on_one_node_see_each_others_cpu() -> None:
     cluster = Cluster(A.holding(cpu="3"))
     places = {"one": Holding("a"), "two": Holding("a")}
     asking = {"n1": pod("p").asking(cpu="2"), "n2": pod("p").asking(cpu="2")}
     assert matched(cluster, asking, places) == {"n1": "one"}
+
+
+HIGHER = pod("theirs").asking(cpu="2").nominated_to("a").with_(lambda it: it["spec"].update(priority=10))
+
+
+def test_room_that_a_preemption_made_for_somebody_else_is_not_taken() -> None:
+    cluster = Cluster(A.holding(cpu="3"))
+    asking, places = {"new": pod("p").asking(cpu="2")}, {"old": Holding("a")}
+    assert matched(cluster, asking, places) == {"new": "old"}
+    cluster.waiting(HIGHER)
+    assert matched(cluster, asking, places) == {}
+    assert matched(cluster, asking, places, priority=11) == {"new": "old"}, "who is less important gives way"
+
+
+def test_who_is_expected_is_minded_like_who_is_there() -> None:
+    cluster = Cluster(A.holding(cpu="30"))
+    cluster.waiting(HIGHER.labelled(app="loud"))
+    quiet = pod("p").apart_from({"app": "loud"}, key="pool")
+    assert matched(cluster, {"new": quiet}, {"old": Holding("a")}) == {}
+    assert matched(cluster, {"new": pod("p")}, {"old": Holding("a")}) == {"new": "old"}
+
+
+def test_the_books_are_as_they_were_when_somebody_is_expected() -> None:
+    cluster = Cluster(A.holding(cpu="5"))
+    cluster.waiting(HIGHER)
+    matched(cluster, {"new": pod("p").asking(cpu="2")}, {"old": Holding("a")})
+    assert cluster.free("a", "cpu") == 5000
 
 
 def test_what_is_looked_at_and_not_taken_stays_kept() -> None:

@@ -172,6 +172,7 @@ class Books(RuleBasedStateMachine):
         assert not self.state.free[empty].any()
         assert not draft.card_memory[empty].any()
         assert not draft.card_users[empty].any()
+        assert not draft.sliced[empty].any()
 
     @invariant()
     def company_says_what_a_recount_says(self) -> None:
@@ -222,6 +223,7 @@ class Books(RuleBasedStateMachine):
         cards = conclude(self.nodes[name], self.topologies.get(name)).cards
         assert draft.card_ids[row] == tuple(each.id for each in cards)
         slices = self.recount_slices(name)
+        assert draft.sliced[row] == len(slices)
         for index, each in enumerate(cards):
             on_it = [piece for piece in slices if piece.card == each.id]
             assert draft.card_memory[row, index] == each.memory_mib

@@ -28,6 +28,13 @@ def test_cpu_is_in_thousandths_and_the_rest_in_units() -> None:
     }
 
 
+def test_a_fraction_of_what_a_node_has_is_rounded_up_as_kubernetes_does() -> None:
+    assert dict(holding(cpu="1999.5m", memory="3999999999500m").allocatable) == {
+        "cpu": 2000,
+        "memory": 4 * 10**9,
+    }
+
+
 @pytest.mark.parametrize("amount", ["NaN", "-1", "٣", "1e99", "", "9" * 70])
 def test_an_amount_that_cannot_be_read_counts_nothing_and_is_named(amount: str) -> None:
     read = holding(cpu=amount, memory="1Gi")
@@ -45,6 +52,15 @@ def test_an_absurd_amount_is_capped() -> None:
         pytest.param({}, {}, True, id="nobody advertises cards: they are Alnair's"),
         pytest.param({}, {names.NVIDIA_GPU: "8"}, False, id="advertised cards are the device plugin's"),
         pytest.param({}, {names.NVIDIA_GPU: "0"}, False, id="a plugin that is down has its cards all the same"),
+        pytest.param({}, {f"{names.NVIDIA_GPU}.shared": "8"}, False, id="time-sliced cards are its own too"),
+        pytest.param({}, {"nvidia.com/mig-1g.5gb": "7"}, False, id="and those that it has cut up"),
+        pytest.param({}, {"nvidia.com/hostdev": "1"}, True, id="another thing of NVIDIA's is no card"),
+        pytest.param({names.DEPLOY_DEVICE_PLUGIN: "true"}, {}, False, id="a plugin is to come"),
+        pytest.param({names.DEPLOY_DEVICE_PLUGIN: "paused-for-mig-change"}, {}, False, id="a plugin is to come back"),
+        pytest.param({names.DEPLOY_DEVICE_PLUGIN: "false"}, {}, True, id="no plugin is to come"),
+        pytest.param(
+            {names.DEPLOY_DEVICE_PLUGIN: "true", names.GPU_OWNER: "alnair"}, {}, True, id="the label goes before that"
+        ),
         pytest.param({names.GPU_OWNER: "alnair"}, {names.NVIDIA_GPU: "8"}, True, id="the label goes first"),
         pytest.param({names.GPU_OWNER: "device-plugin"}, {}, False, id="the label goes first, the other way"),
         pytest.param({names.GPU_OWNER: "Alnair"}, {names.NVIDIA_GPU: "8"}, False, id="an unknown owner is ignored"),

@@ -88,6 +88,46 @@ def test_a_pod_takes_what_kubernetes_says_it_takes(spec: Spec, cpu: int) -> None
     assert takes(spec).get("cpu", 0) == cpu
 
 
+@pytest.mark.parametrize(
+    ("spec", "memory"),
+    [
+        pytest.param({"containers": [container(memory="500m"), container(memory="500m")]}, 1, id="containers"),
+        pytest.param({"containers": [container(memory="1500m"), container(memory="600m")]}, 3, id="the sum, up"),
+        pytest.param({"containers": [container(memory="1n")]}, 1, id="a crumb"),
+        pytest.param({"containers": [container(memory="100m")], "overhead": {"memory": "900m"}}, 1, id="overhead"),
+        pytest.param(
+            {"containers": [container(memory="300m")], "initContainers": [sidecar(memory="700m")]}, 1, id="a sidecar"
+        ),
+        pytest.param(
+            {
+                "containers": [container(memory="0")],
+                "initContainers": [sidecar(memory="500m"), container(memory="500m")],
+            },
+            1,
+            id="a moment",
+        ),
+        pytest.param(
+            {
+                "containers": [container(memory="9")],
+                "resources": {"requests": {"memory": "1500m"}},
+                "overhead": {"memory": "500m"},
+            },
+            2,
+            id="the pod as a whole",
+        ),
+    ],
+)  # fmt: skip
+def test_fractions_are_added_up_as_they_are_and_only_the_pods_sum_is_rounded(spec: Spec, memory: int) -> None:
+    assert takes(spec)["memory"] == memory
+
+
+def test_fractions_of_any_resource_are_rounded_once() -> None:
+    each = {"cpu": "0.5m", "ephemeral-storage": "0.25", "example.com/x": "0.5", "hugepages-2Mi": "1500m"}
+    assert takes({"containers": [container(**each), container(**each)]}) == {
+        "cpu": 1, "ephemeral-storage": 1, "example.com/x": 1, "hugepages-2Mi": 3, "pods": 1
+    }  # fmt: skip
+
+
 def test_every_pod_takes_one_pod_slot_and_names_no_resource_of_nothing() -> None:
     assert takes({"containers": [container(cpu="0")]}) == {"pods": 1}
 
@@ -294,6 +334,12 @@ def test_a_container_that_is_being_resized_takes_the_most_of_what_it_has_and_wil
     status: Spec, cpu: int
 ) -> None:
     assert takes_in_mid_air({"containers": [container(cpu="2")]}, status)["cpu"] == cpu
+
+
+def test_what_a_resize_gives_is_compared_and_added_to_the_fraction() -> None:
+    spec = {"containers": [container(memory="100m"), container("other", memory="600m")]}
+    status = {"containerStatuses": [given(actual={"memory": "300m"}, allocated={"memory": "400m"})]}
+    assert takes_in_mid_air(spec, status)["memory"] == 1
 
 
 def test_a_sidecar_is_resized_and_an_ordinary_init_container_is_not() -> None:

@@ -2,8 +2,9 @@
 
 On nodes whose cards are Alnair's, each card is looked at: a slice must fit on one card, a whole card must be idle, and
 n cards mean n different ones. On a device plugin's nodes the kubelet picks, so whole cards are counted and slices
-cannot be had. For a pod with one GPU container the answer is exact; with several it is necessary, and the picker has
-the last word.
+cannot be had; and while pods are there with cards that Alnair picked for them, before the node became the plugin's,
+nothing can, for the plugin knows nothing of those and may give them again. For a pod with one GPU container the answer
+is exact; with several it is necessary, and the picker has the last word.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class GPUCards:
         if any(not demand.whole for demand in gpu.demands):
             return own
         plugin = ~draft.owned & (idle_counted(draft) >= whole) & self._model_counted(gpu, draft)
-        return own | plugin
+        return own | (plugin & ~self._disputed(draft))
 
     def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
         gpu = pod.shape.gpu
@@ -91,6 +92,12 @@ class GPUCards:
 
     def _why_no_whole_card(self, gpu: GpuRequest, draft: Draft, rows: Ints) -> list[tuple[str, int]]:
         reasons = []
+        undisputed = rows[~self._disputed(draft)[rows]]
+        if others := len(rows) - len(undisputed):
+            reasons.append(
+                ("has GPUs owned by a device plugin, which may give some that pods have from Alnair", others)
+            )
+        rows = undisputed
         certain = rows[(draft.owned | self._model_counted(gpu, draft))[rows]]
         if others := len(rows) - len(certain):
             reasons.append(
@@ -157,6 +164,10 @@ class GPUCards:
     def _stock(self, draft: Draft) -> Ints:
         """N: whole cards by number where the kubelet counts them, as many as you like elsewhere."""
         return np.where(~draft.owned | self._advertised(draft), idle_counted(draft), UNCOUNTED)
+
+    @staticmethod
+    def _disputed(draft: Draft) -> Bools:
+        return ~draft.owned & (draft.sliced > 0)
 
     @staticmethod
     def _advertised(draft: Draft) -> Bools:
