@@ -102,6 +102,7 @@ async def _pod(client: Any, namespace: str, name: str) -> dict[str, Any]:
 
 async def _placements(client: Any, namespace: str, record: str) -> list[dict[str, Any]]:
     from alnair.kube import Refused
+    from alnair.ledger.records import decided
 
     path = f"/apis/{names.API_ALLOCATION}/namespaces/{namespace}/{names.PLURAL_ALLOCATION}/{record}"
     try:
@@ -110,7 +111,10 @@ async def _placements(client: Any, namespace: str, record: str) -> list[dict[str
         if refused.status == 404:
             return []
         raise
-    return list((allocation.get("status") or {}).get("pods") or [])
+    try:
+        return list(decided(allocation).get("pods") or [])
+    except ValueError:
+        return []  # a plan that cannot be read shows nothing
 
 
 def _silence(pods: list[dict[str, Any]]) -> str:

@@ -32,7 +32,7 @@ from alnair.ledger.lease import LeadershipLost, Lease
 from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK, Key, Member, Owner, Record
 from alnair.ledger.together import together
 from alnair.ledger.volumes import VolumeBinder
-from alnair.ledger.writer import RecordWriter
+from alnair.ledger.writer import RecordWriter, may_land
 from alnair.state.cluster import ClusterState
 from alnair.state.holding import Holding
 from alnair.state.pods import Pod
@@ -158,11 +158,12 @@ class Ledger:
             record.phase, record.members = COMMITTED, {**left, **added}
             try:
                 _must_fit(record)
-                await self.writer.commit(record)
+                await self.writer.commit(record, fresh=not before[2])
             except (Refused, TooLarge) as refused:
-                record.phase, record.satisfied, record.members = before
-                self._forget(added)
-                if not record.members:
+                if before[2]:
+                    record.phase, record.satisfied, record.members = before
+                    self._forget(added)
+                else:
                     await self.discard(record)
                 raise CommitRefused(str(refused)) from refused
             self._forget(before[2].keys() - left.keys())
@@ -427,6 +428,9 @@ class Ledger:
             del self.records[record.key]
         if record.exists:
             await self.writer.delete(record)
+        await asyncio.sleep(
+            may_land(record)
+        )  # a second creation may come to stand there, with these places in it
         self._forget(record.members)
         record.members = {}
         self.listener.record_closed(record)

@@ -23,7 +23,15 @@ from typing import Any
 import orjson
 
 from alnair.api import names
-from alnair.api.allocation import BOUND, COMMITTED, PENDING, ROLLING_BACK, cards_line, nodes_line
+from alnair.api.allocation import (
+    BOUND,
+    COMMITTED,
+    PENDING,
+    ROLLING_BACK,
+    GPUAllocationStatus,
+    cards_line,
+    nodes_line,
+)
 from alnair.state.holding import Holding, shares_from_json, shares_to_json
 
 __all__ = [
@@ -96,7 +104,9 @@ class Record:
     )
     closing: bool = False  # being deleted by us
     unlooked: bool = False  # created since the last look at the lease
-    late: bool = False  # a plan of a leader before the last one: its creation may have come too late
+    landing: float = (
+        0.0  # until then (monotonic) a creation with a plan in it, which got no answer, may still land
+    )
     own_versions: deque[str] = field(
         default_factory=lambda: deque(maxlen=32)
     )  # nothing in their events can be news
@@ -240,18 +250,21 @@ def _totals(members: Iterable[Member]) -> dict[str, Any]:
 
 
 def decided(manifest: dict[str, Any]) -> dict[str, Any]:
-    """What an object says was decided: its status, or before that is written, the plan that it was created with.
-    Raises ValueError if that cannot be read."""
-    status = manifest.get("status") or {}
-    text = (manifest["metadata"].get("annotations") or {}).get(names.PLAN) or ""
-    if status.get("phase") or not text:
+    """What an object says was decided: its status, or before that was ever written, the plan that it was created with.
+    Raises ValueError if that cannot be read, or is more than a creation can decide."""
+    meta, status = manifest["metadata"], manifest.get("status") or {}
+    text = (meta.get("annotations") or {}).get(names.PLAN) or ""
+    written = any(each.get("subresource") == "status" for each in meta.get("managedFields") or [])
+    if written or status.get("phase") or not text:
         return status
     if len(text) > LONGEST_PLAN:
         raise ValueError(f"annotation {names.PLAN} is longer than {LONGEST_PLAN} characters")
     plan = orjson.loads(text)
-    if not isinstance(plan, dict):
-        raise ValueError(f"annotation {names.PLAN} is no JSON object")
-    return plan
+    # Nobody has checked it: the schema does not reach into annotations.
+    checked = GPUAllocationStatus.model_validate(plan)
+    if checked.phase != COMMITTED or any(pod.containers for pod in checked.pods or []):
+        raise ValueError(f"annotation {names.PLAN} is no plan of numbers of cards")
+    return plan  # type: ignore[no-any-return]  # the model took it, so it is an object
 
 
 def parse(manifest: dict[str, Any]) -> Record:
@@ -270,6 +283,8 @@ def parse(manifest: dict[str, Any]) -> Record:
             conditions=list(status.get("conditions") or []),
         )
         for pod in status.get("pods") or []:
+            if "/" in pod["name"]:
+                raise ValueError(f"{pod['name'][:80]!r} is no pod's name")  # it becomes a part of paths
             holding = Holding(pod["node"], shares_from_json(pod))
             record.members[pod["uid"]] = Member(pod["uid"], pod["name"], holding)
         record.satisfied = bool(status.get("complete"))

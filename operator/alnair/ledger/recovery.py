@@ -15,8 +15,10 @@ from typing import Any
 
 from alnair.api import names
 from alnair.kube import Refused, Unanswered
+from alnair.ledger.binding import Verdict
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import BOUND, PATH, ROLLING_BACK, Member, Owner, Record, Unparsable, parse
+from alnair.ledger.together import together
 from alnair.ledger.writer import Pauses
 from alnair.state.holding import Holding, parse_annotation
 from alnair.state.pods import Pod
@@ -40,13 +42,12 @@ async def stamp_all(ledger: Ledger, *, term: int) -> None:
             found.append(record)
     # The Lease counts holders, but it can be deleted; the records remember.
     ledger.epoch = max([term, *(record.epoch + 1 for record in found)])
-    for record in found:
-        # The leader before us stamped all that it knew of: what still stands as a plan of somebody before it came late.
-        record.late = not record.said and record.epoch < ledger.epoch - 1
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def stamp(record: Record) -> None:
         async with gate:
+            if _came_late(ledger, record) and await _withdraw(ledger, record):
+                return
             stamped = await _stamp(ledger, record)
         if stamped is not None:
             ledger.load(stamped)
@@ -65,6 +66,28 @@ async def _list(ledger: Ledger) -> list[dict[str, Any]]:
             await pauses.rest()
         except Unanswered as error:
             await pauses.rest(error)
+
+
+def _came_late(ledger: Ledger, record: Record) -> bool:
+    """Whether it is a plan of a leader before the last one. That one stamped all that it knew of before it planned: so
+    either it planned nothing, or it did not know of this, and may have given the places away."""
+    return bool(record.members) and not record.said and record.epoch < ledger.epoch - 1
+
+
+async def _withdraw(ledger: Ledger, record: Record) -> bool:
+    """Take a plan back that nobody was bound by. False: somebody was, and it is to be carried to its end.
+
+    The pods are changed first, so that no Binding of those days can land.
+    """
+    why = "the plan for this pod came too late"
+    verdicts = await together(
+        ledger.binder.fence(record.owner.namespace, member, why) for member in record.members.values()
+    )
+    if Verdict.BOUND in verdicts:
+        return False
+    log.warning("record %s: its plan came too late; removed", record)
+    await ledger.writer.remove(record.path, uid=record.uid, version=record.version, epoch=ledger.epoch)
+    return True
 
 
 async def _stamp(ledger: Ledger, record: Record) -> Record | None:
@@ -94,13 +117,11 @@ async def _stamp(ledger: Ledger, record: Record) -> Record | None:
         there = await ledger.writer.read(record.path)
         if there is None:
             return None
-        late = record.late
         try:
             record = parse(there)
         except Unparsable as error:
             log.error("GPUAllocation %s is ignored: %s", _name(there), error)
             return None
-        record.late = late and not record.said
         if record.epoch >= ledger.epoch:
             # A rival's that counted as we did, a newer leader's, a hand's, or our own stamp whose answer got lost.
             await ledger.lease.confirm()
@@ -119,19 +140,17 @@ def resume(ledger: Ledger) -> None:
                 ledger.observe_pod_missing(member.uid)
         if record.phase == ROLLING_BACK:
             ledger.resume_roll_back(record)
-        elif not record.members or (record.late and not record.bound()):
-            ledger.spawn(_drop(ledger, record), f"drop {record}")
+        elif not record.members:
+            ledger.spawn(_drop_empty(ledger, record), f"drop {record}")
         elif record.phase != BOUND or any(not member.bound for member in record.members.values()):
             ledger.spawn(ledger.roll_forward(record, recovering=True), f"roll forward {record}")
     ledger.resumed()
 
 
-async def _drop(ledger: Ledger, record: Record) -> None:
-    """Without pods: it was created and never committed, or not quite deleted. With a plan that came too late: nobody
-    was bound by it, and nobody will be."""
+async def _drop_empty(ledger: Ledger, record: Record) -> None:
+    """A record without pods was created and never committed, or not quite deleted."""
     async with ledger.writing(record):
-        unused = not record.members or (record.late and not record.bound())
-        if unused and not record.planned and not record.closing:
+        if not record.members and not record.planned and not record.closing:
             await ledger.discard(record)
 
 

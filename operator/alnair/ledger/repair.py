@@ -64,6 +64,7 @@ async def _repair(ledger: Ledger, record: Record, version: str = "") -> None:
             await ledger.lease.confirm()
             if (epoch := epoch_of(there)) > record.epoch:
                 record.epoch = epoch + 1
+                ledger.epoch = max(ledger.epoch, record.epoch)
             record.found(there)
         if not (stripped or edited):
             record.seen(there)

@@ -66,9 +66,12 @@ class RecordWriter:
         """Make the object, empty. An object of that name is this owner's: a leftover of an earlier try, taken over."""
         await self._create(record)
 
-    async def commit(self, record: Record) -> None:
-        """Make the object say what is decided, in as few writes as that takes. Refused: nothing is decided."""
-        plan = "" if record.exists else record.plan()
+    async def commit(self, record: Record, *, fresh: bool) -> None:
+        """Make the object say what is decided, in as few writes as that takes. Refused: nothing is decided.
+
+        `fresh`: all of it is news. Only then may the creation decide; see `Record.plan`.
+        """
+        plan = record.plan() if fresh and not record.exists else ""
         if not record.exists and await self._create(record, plan=plan) and plan:
             await self._look(record)
         else:
@@ -76,25 +79,26 @@ class RecordWriter:
 
     async def _create(self, record: Record, *, plan: str = "") -> bool:
         """Whether the object is as we sent it; if not, another stood there and was taken over."""
-        pauses, created, uncertain = Pauses(), False, 0.0
+        pauses, created = Pauses(), False
         while True:
             self._must_lead()
             try:
                 record.seen(await self._client.create(record.collection, record.manifest(plan=plan)))
-                created = True
+                created, record.said = True, ""
                 break
             except Refused as refused:
                 if refused.reason == "AlreadyExists":
                     if await self._take_over(record):
                         break
                     await pauses.rest()  # a predecessor is on its way out
-                elif plan and time.monotonic() < uncertain:
-                    await pauses.rest()  # what an earlier try decided may still land
+                elif may_land(record):
+                    await pauses.rest()  # what an earlier try decided may still come to stand there
                 else:
                     raise
             except Unanswered as error:
                 log.warning("record %s: %s; trying again", record, error)
-                uncertain = time.monotonic() + LANDING_SECONDS
+                if plan:
+                    record.landing = time.monotonic() + LANDING_SECONDS
                 await pauses.rest(error)
         record.unlooked = True
         return created
@@ -260,6 +264,11 @@ def epoch_of(manifest: dict[str, Any]) -> int:
         return int(decided(manifest).get("epoch") or 0)
     except (ValueError, TypeError):
         return 0
+
+
+def may_land(record: Record) -> float:
+    """For how many seconds more a creation that decides, and that got no answer, may still land."""
+    return max(0.0, record.landing - time.monotonic())
 
 
 def says_the_same(there: dict[str, Any], ours: dict[str, Any]) -> bool:

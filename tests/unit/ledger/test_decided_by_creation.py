@@ -3,8 +3,9 @@ status is written when it is settled. Whoever comes after reads the one or the o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from copy import deepcopy
 
+import orjson
 import pytest
 
 from alnair.api import names
@@ -14,9 +15,11 @@ from alnair.state.holding import ContainerShare, Holding
 from harness.builders import node, pod
 from unit.control.world import NAMESPACE, RECORDS, World, record_name
 
+ALL_OF_IT = pod("").by("alnair").asking(gpu=8)
 TRAINER = pod("").by("alnair").asking(gpu=2)
 PLUGIN = node("n1").with_cards(8).owned_by("device-plugin")
 CREATE = f"POST {NAMESPACE}/{names.PLURAL_ALLOCATION}"
+RECORD = f"{RECORDS}/{record_name()}"
 STATUS = f"PUT {record_name()}/status"
 BINDS = {"POST a/binding", "POST b/binding"}
 
@@ -118,7 +121,7 @@ async def test_a_leader_that_lost_the_lease_while_it_created_binds_nobody() -> N
         await world.until(lambda: CREATE in world.written())
         before.deaf = True
         world.deletes("a", "b")
-        world.pods("c", group="", like=pod("").by("alnair").asking(gpu=8))
+        world.pods("c", group="", like=ALL_OF_IT)
         after = await world.start()
         await world.settled_but(before)
         assert world.where() == {"c": "n1"}
@@ -126,7 +129,7 @@ async def test_a_leader_that_lost_the_lease_while_it_created_binds_nobody() -> N
         await world.settled()
         assert before.gave_up
         assert not any("binding" in each and "c/" not in each for each in world.written())
-        assert f"{RECORDS}/{record_name()}" not in world.server.objects, "removed by the successor"
+        assert RECORD not in world.server.objects, "removed by the successor"
         assert not after.gave_up
 
 
@@ -143,6 +146,43 @@ async def test_a_plan_of_a_leader_before_the_last(bound: bool) -> None:
         await world.start()
         await world.settled()
         assert world.where() == ({"a": "n1", "b": "n1"} if bound else {})
+
+
+async def test_a_plan_that_came_late_is_not_taken_over_by_a_leader_that_dies_early() -> None:
+    """The place was given to c. Whoever takes over removes the plan before it could pass for a decision."""
+    async with counted_world() as world:
+        world.server.put(f"{RECORDS}/other", _stamped(6))
+        left_a_plan(world, "a", "b", epoch=5)
+        world.pods("a", "b", like=TRAINER)
+        world.pod("c", on="n1", group="", like=ALL_OF_IT, annotations={names.NODE: "n1"})
+        third = await world.process()
+        await third.take_over()
+        await third.dies()
+        await world.start()
+        await world.settled()
+        assert world.where() == {"c": "n1"}
+
+
+async def test_bindings_under_way_do_not_land_once_their_plan_was_taken_back() -> None:
+    """The first leader is paused with its Bindings on the way; the second dies before it has listed anything."""
+    async with counted_world() as world:
+        world.pods("a", "b", like=TRAINER)
+        under_way = [world.server.delays(f"POST {name}/binding") for name in ("a", "b")]
+        first = await world.start()
+        await world.until(lambda: set(world.written()) >= BINDS)
+        first.deaf = True
+        second = await world.process()
+        world.lease_expires()
+        await second.lease.acquire()
+        await second.dies()
+        world.pod("c", group="", like=ALL_OF_IT.with_(lambda it: it["spec"].update(priority=1000)))
+        await world.start()
+        await world.settled_but(first)
+        assert world.where() == {"c": "n1"}
+        for each in under_way:
+            each.set()
+        await world.settled()
+        assert world.where() == {"c": "n1"}
 
 
 def _stamped(epoch: int) -> dict[str, object]:
@@ -180,23 +220,111 @@ async def test_a_refusal_after_a_lost_request_counts_only_when_that_cannot_land(
         assert world.where() == ({"a": "n1", "b": "n1"} if may_land else {})
 
 
-UNREADABLE: dict[str, Callable[[], str]] = {
-    "no JSON": lambda: "{",
-    "no object": lambda: "[]",
-    "pods without names": lambda: '{"phase": "Committed", "pods": [{}]}',
-    "too long": lambda: " " * (records.LONGEST_PLAN + 1),
+async def test_a_second_creation_may_land_so_the_places_are_kept_until_it_cannot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first got no answer and is still under way; the second was taken, and then nobody could be bound."""
+    monkeypatch.setattr(writer, "LANDING_SECONDS", 0.3)
+    async with counted_world() as world:
+        world.pods("a", "b", like=TRAINER)
+        world.server.refuses(CREATE, 503)
+        for name in ("a", "b"):
+            world.server.refuses(f"POST {name}/binding", 403, "Forbidden", times=5)
+        leader = await world.start()
+        await world.until(lambda: any(each.startswith("DELETE") for each in world.written()))
+        await world.until(lambda: RECORD not in world.server.objects)
+        assert leader.state.holdings.keys() == {"uid-a", "uid-b"}
+        await world.until(lambda: not leader.state.holdings)
+
+
+async def test_a_commit_that_is_refused_keeps_its_places_until_the_object_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The creation's answer was lost, so the plan stands there: the object goes first, then the places."""
+    monkeypatch.setattr(writer, "LANDING_SECONDS", 0.1)
+    async with counted_world() as world:
+        world.pods("a", "b", like=TRAINER)
+        world.server.loses_the_answer_of(CREATE)
+        world.server.refuses(STATUS, 403, "Forbidden", times=6)
+        deletion = world.server.delays(f"DELETE {names.PLURAL_ALLOCATION}/{record_name()}")
+        leader = await world.start()
+        await world.until(lambda: any(each.startswith("DELETE") for each in world.written()))
+        assert leader.state.holdings.keys() == {"uid-a", "uid-b"}
+        deletion.set()
+        await world.until(lambda: RECORD not in world.server.objects and not leader.state.holdings)
+
+
+async def test_a_record_that_was_written_anew_is_settled_too() -> None:
+    async with counted_world(min_member=1) as world:
+        world.pods("a", like=TRAINER)
+        leader = await world.start()
+        await world.settled()
+        world.server.refuses(CREATE, 403, "Forbidden")
+        world.strays |= {"uid-a"}
+        world.server.remove(RECORD)
+        await world.settled()
+        assert not leader.record().exists
+        world.pods("b", like=TRAINER)
+        await world.settled()
+        assert world.where() == {"a": "n1", "b": "n1"}
+        assert world.said()["phase"] == BOUND
+
+
+async def test_a_plan_is_not_read_again_once_there_was_a_status() -> None:
+    """The status was emptied while nobody led: what the gang was at first says nothing about it now."""
+    async with counted_world() as world:
+        world.pods("a", "b", like=TRAINER)
+        first = await world.start()
+        await world.settled()
+        world.pods("c", like=TRAINER)
+        world.deletes("a")
+        await world.settled()
+        assert world.listed() == {record_name(): ["b", "c"]}
+        await first.dies()
+        there = deepcopy(world.server.objects[RECORD])
+        del there["status"]
+        there["metadata"]["managedFields"] = [{"manager": "a hand", "subresource": "status"}]
+        world.strays |= {"uid-b", "uid-c"}
+        world.server.put(RECORD, there)
+        await world.start()
+        await world.passes(100)
+        assert world.evicted() == []
+        assert world.listed() == {record_name(): ["b", "c"]}
+
+
+def _plan(**fields: object) -> str:
+    pod_ = {"name": "x", "uid": "uid-x", "node": "n1", "gpuCounts": {"main": 1}}
+    status = {"phase": "Committed", "epoch": 3, "pods": [{**pod_, **fields}]}
+    return orjson.dumps(status).decode()
+
+
+SLICES = [{"name": "main", "slices": [{"gpu": "GPU-1", "memoryMiB": 1}]}]
+UNREADABLE = {
+    "no JSON": "{",
+    "no object": "[]",
+    "pods without names": '{"phase": "Committed", "pods": [{}]}',
+    "too long": " " * (records.LONGEST_PLAN + 1),
+    "a name that is a number": _plan(name=1),
+    "a name that is a path": _plan(name="../x"),
+    "a node that is a number": _plan(node=5),
+    "no UID": _plan(uid=None),
+    "an epoch beyond all numbers": '{"phase": "Committed", "epoch": 1e300, "pods": []}',
+    "a phase that is no phase": '{"phase": {"x": 1}, "epoch": 3, "pods": []}',
+    "cards, which a creation cannot decide": _plan(containers=SLICES),
 }
 
 
 @pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE.keys())
-async def test_a_plan_that_cannot_be_read_stops_nobody(text: Callable[[], str]) -> None:
+async def test_a_plan_that_cannot_be_read_stops_nobody(text: str) -> None:
     async with counted_world(min_member=1) as world:
         stranger = Record(Owner("Pod", NAMESPACE, "x", "uid-x"), "alnair", 1, 3)
-        world.server.put(stranger.path, stranger.manifest(plan=text()))
+        world.server.put(stranger.path, stranger.manifest(plan=text))
+        world.pod("x", group="", like=TRAINER.selecting({"no": "where"}))
         world.pods("a", like=TRAINER)
-        await world.start()
+        leader = await world.start()
         await world.settled()
         assert world.where() == {"a": "n1"}
+        assert leader.ledger.epoch < 10
 
 
 async def test_a_gang_that_stays_short_shows_its_status() -> None:
