@@ -158,6 +158,7 @@ def plans(names: tuple[str, ...], *, rounds: int | None, only: tuple[str, ...] |
         one = shape(name)
         who = tuple(each for each in contestants_of(one) if only is None or each in only)
         times = 1 if one.kind in ("latency", "rss") else rounds or _ROUNDS.get(name, 1)
-        if who:
-            made.append(Plan(one, who, times))
+        # Of gangs no ratio is to kube-scheduler without gangs: once is enough, if nothing else is said.
+        once = tuple(each for each in who if each == "kube" and one.kind == "gang" and rounds is None)
+        made += [Plan(one, (each,), 1 if each in once else times) for each in who]
     return made
