@@ -72,11 +72,11 @@ crds: venv ## Generate crds/ and the chart's copies from the models
 control-plane: venv ## Obtain the control plane: compiled once (about ten minutes on two cores), then cached
 	$(BIN)/alnair cluster build
 
-bench: venv control-plane ## Throughput side by side with kube-scheduler, 30 min (SHAPES=a,b CONTESTANTS=a,b ROUNDS=n SEED=n PROFILE=1)
+bench: venv control-plane ## Throughput side by side with kube-scheduler, 40 min (SHAPES=a,b CONTESTANTS=a,b ROUNDS=n SEED=n PROFILE=1)
 	@$(BIN)/python -m bench --shapes='$(SHAPES)' --contestants='$(CONTESTANTS)' $(if $(ROUNDS),--rounds=$(ROUNDS)) \
 	  --seed=$(SEED) $(if $(PROFILE),--profile) --plot=docs/bench/throughput.svg
 
-conformance: venv control-plane ## Our filters against the real kube-scheduler, 10 min (SEED=n PAIRS=n FOLDER=where disagreements go)
+conformance: venv control-plane ## Our filters against the real kube-scheduler, 3 min (SEED=n PAIRS=n FOLDER=where disagreements go)
 	@PYTHONPATH=tests $(BIN)/python -m conformance --seed=$(SEED) --pairs=$(PAIRS) $(if $(FOLDER),--folder='$(FOLDER)')
 
 clean: ## Remove what make wrote in the work tree (the compiled control plane in the cache folder stays)

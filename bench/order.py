@@ -47,9 +47,8 @@ class Run:
 
 def in_order(plans: Iterable[Plan], *, seed: int) -> list[Run]:
     runs = [
-        Run(plan.shape, who, number, plan.rounds)
+        Run(plan.shape, plan.contestant, number, plan.rounds)
         for plan in plans
-        for who in plan.contestants
         for number in range(1, plan.rounds + 1)
     ]
     random.Random(seed).shuffle(runs)

@@ -113,7 +113,7 @@ class Plan:
     """A shape, who does it, and how often."""
 
     shape: Shape
-    contestants: tuple[str, ...]
+    contestant: str
     rounds: int
 
 
@@ -156,9 +156,10 @@ def plans(names: tuple[str, ...], *, rounds: int | None, only: tuple[str, ...] |
     made = []
     for name in names:
         one = shape(name)
-        who = tuple(each for each in contestants_of(one) if only is None or each in only)
         times = 1 if one.kind in ("latency", "rss") else rounds or _ROUNDS.get(name, 1)
-        # Of gangs no ratio is to kube-scheduler without gangs: once is enough, if nothing else is said.
-        once = tuple(each for each in who if each == "kube" and one.kind == "gang" and rounds is None)
-        made += [Plan(one, (each,), 1 if each in once else times) for each in who]
+        for who in contestants_of(one):
+            if only is None or who in only:
+                # Of gangs no ratio is to kube-scheduler without them: once is enough, if nothing else is said.
+                once = who == "kube" and one.kind == "gang" and rounds is None
+                made.append(Plan(one, who, 1 if once else times))
     return made

@@ -5,9 +5,10 @@
                                v  |        v
                             RollingBack <--+
 
-The write that sets `Committed` with the pods in it is the decision; creation never is. Memory is in MiB,
-compute in per cent of one card. Every list is bounded; CEL rules stay out of the nested lists, where the
-apiserver multiplies their cost by every bound above them.
+The write that sets `Committed` with the pods in it is the decision; creation is only for gangs that hold numbers of
+cards and none by name (docs/decisions/0009-decided-by-creation.md). Memory is in MiB, compute in per cent of one card.
+Every list is bounded; CEL rules stay out of the nested lists, where the apiserver multiplies their cost by every bound
+above them.
 
 Spec and status are atomic, and so are the lists of pods, containers and slices, not maps by key: the ledger writes
 the status whole, by compare-and-swap. As maps, the apiserver notes every item in managedFields (see

@@ -305,7 +305,7 @@ def spare_the_collector() -> None:
 
 
 class NothingKept(kopf.DiffBaseStorage):
-    """Kopf compares an object with what it has kept of it, for handlers that we do not have: a third of its time."""
+    """Kopf compares each object with what it has kept of it, for handlers that we do not have."""
 
     def build(self, **_: Any) -> kopf.BodyEssence:
         return kopf.BodyEssence()

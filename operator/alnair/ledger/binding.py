@@ -125,6 +125,16 @@ class Binder:
                 await pauses.rest(error)
 
 
+async def as_it_is(client: Client, namespace: str, member: Member) -> dict[str, Any] | None:
+    """The member's pod now, for whoever has lost sight of it: empty if there is none, None if nobody says."""
+    try:
+        return await client.get(f"/api/v1/namespaces/{namespace}/pods/{member.name}")
+    except Refused as refused:
+        return {} if refused.status == 404 else None
+    except Unanswered:
+        return None
+
+
 def judge(pod: dict[str, Any], member: Member) -> Verdict | None:
     """What a pod read back says of the member; None = it is there and unbound."""
     meta, spec = pod["metadata"], pod.get("spec") or {}

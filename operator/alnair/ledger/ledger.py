@@ -27,7 +27,7 @@ from alnair.api.allocation import MOST_BYTES
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.clock import Clock
 from alnair.kube.lull import Lull
-from alnair.ledger.binding import Binder, Verdict
+from alnair.ledger.binding import Binder, Verdict, as_it_is
 from alnair.ledger.lease import LeadershipLost, Lease
 from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK, Key, Member, Owner, Record
 from alnair.ledger.together import together
@@ -384,13 +384,8 @@ class Ledger:
             await asyncio.sleep(BUDGET_PAUSE)
 
     async def _is_gone(self, namespace: str, member: Member) -> bool:
-        try:
-            pod = await self.client.get(f"/api/v1/namespaces/{namespace}/pods/{member.name}")
-        except Refused as refused:
-            return refused.status == 404
-        except Unanswered:
-            return False
-        return bool(pod["metadata"]["uid"] != member.uid)
+        pod = await as_it_is(self.client, namespace, member)
+        return pod is not None and (not pod or pod["metadata"]["uid"] != member.uid)
 
     def release_soon(self, record: Record) -> None:
         if self._recovered and record not in self._releasing and not record.closing:
@@ -428,9 +423,8 @@ class Ledger:
             del self.records[record.key]
         if record.exists:
             await self.writer.delete(record)
-        await asyncio.sleep(
-            may_land(record)
-        )  # a second creation may come to stand there, with these places in it
+        # A second creation may still come to stand there, with these places in it.
+        await asyncio.sleep(may_land(record))
         self._forget(record.members)
         record.members = {}
         self.listener.record_closed(record)

@@ -104,12 +104,9 @@ class Record:
     )
     closing: bool = False  # being deleted by us
     unlooked: bool = False  # created since the last look at the lease
-    landing: float = (
-        0.0  # until then (monotonic) a creation with a plan in it, which got no answer, may still land
-    )
-    own_versions: deque[str] = field(
-        default_factory=lambda: deque(maxlen=32)
-    )  # nothing in their events can be news
+    landing: float = 0.0  # monotonic: until then a creation with a plan, which got no answer, may land
+    # Nothing in the events of these can be news.
+    own_versions: deque[str] = field(default_factory=lambda: deque(maxlen=32))
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property

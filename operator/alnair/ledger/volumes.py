@@ -20,7 +20,7 @@ from typing import Any
 
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.clock import Clock
-from alnair.ledger.binding import judge
+from alnair.ledger.binding import as_it_is, judge
 from alnair.ledger.lease import Lease
 from alnair.ledger.records import Member
 from alnair.ledger.together import together
@@ -129,13 +129,8 @@ class VolumeBinder:
 
     async def _needs_no_volumes(self, namespace: str, member: Member) -> bool:
         """The apiserver says of a pod that the books lack that it is gone or bound: whoever binds it finds that out."""
-        try:
-            pod = await self._client.get(f"/api/v1/namespaces/{namespace}/pods/{member.name}")
-        except Refused as refused:
-            return refused.status == 404
-        except Unanswered:
-            return False
-        return judge(pod, member) is not None
+        pod = await as_it_is(self._client, namespace, member)
+        return pod is not None and (not pod or judge(pod, member) is not None)
 
     async def _hear(self) -> None:
         try:

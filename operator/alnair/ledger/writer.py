@@ -8,7 +8,8 @@ acceptable, and nothing of it can still be under way).
 Why one look at the lease suffices, and when: a new leader lists all records after it took the lease and stamps its
 epoch into each, so that our next write on any of them conflicts. Only a record that was created after that list is not
 stamped. Hence a look *after* every creation, and after every take-over of an object that we did not write, before the
-commit; if the lease is still ours then, any successor lists later and sees the record.
+commit (or, where the creation itself decides, before the first Binding); if the lease is still ours then, any successor
+lists later and sees the record.
 """
 
 from __future__ import annotations

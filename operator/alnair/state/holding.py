@@ -74,7 +74,7 @@ def shares_from_json(entry: dict[str, Any]) -> tuple[ContainerShare, ...]:
 
 
 def containers_to_json(containers: Iterable[ContainerShare]) -> list[dict[str, Any]]:
-    """As it stands in the pod's annotation."""
+    """As it stands in the pod's annotation and, where they hold cards by name, in the record."""
     return [
         {
             "name": container.name,

@@ -50,7 +50,7 @@ def _decimal(text: str) -> int | None:
 def untainted(tolerations: Iterable[wire.Toleration], draft: Draft) -> Bools:
     """N: the node has no taint that keeps a pod with these tolerations away."""
     passing = np.ones(len(draft.taint_sets), dtype=np.bool_)
-    for number in np.unique(draft.taint_set):  # sets of nodes long gone have numbers, too
+    for number in set(draft.taint_set.tolist()):  # sets of nodes long gone have numbers, too
         passing[number] = all(
             taint.effect not in KEEPING_AWAY or tolerates(tolerations, taint)
             for taint in draft.taint_sets[number]
