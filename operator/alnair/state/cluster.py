@@ -24,7 +24,7 @@ from alnair.state.columns import ImageColumn, LabelColumn
 from alnair.state.company import Company
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.holding import Holding, Slice, parse_annotation
-from alnair.state.inventory import NO_CARDS, Inventory, conclude, guard_against_renaming
+from alnair.state.inventory import NO_CARDS, Card, Inventory, conclude, guard_against_renaming
 from alnair.state.nodes import Node
 from alnair.state.pods import Pod
 from alnair.state.services import Services
@@ -91,6 +91,7 @@ class ClusterState:
         self._image_columns: dict[str, ImageColumn] = {}
         self._names: list[str] = []
         self._card_ids: list[tuple[str, ...]] = []
+        self._card_links: list[Ints | None] = []
         self._nominated: dict[str, Pod] = {}
         self._promised: dict[str, tuple[tuple[ClaimUse, ...], str]] = {}  # pods on their way to their volumes
         self.allocatable: Ints
@@ -133,6 +134,7 @@ class ClusterState:
         del self._rows[name]
         self._names[row] = ""
         self._card_ids[row] = ()
+        self._card_links[row] = None
         for array in self._arrays():
             array[row] = 0
         self._write_columns(row, None, None)
@@ -194,8 +196,10 @@ class ClusterState:
             allocatable=self.allocatable,
             free=self.free,
             card_ids=self._card_ids,
+            card_links=self._card_links,
             models=self._models,
             card_model=self.card_model,
+            card_numa=self.card_numa,
             card_memory=self.card_memory,
             card_usable=self.card_usable,
             card_free_memory=self.card_free_memory,
@@ -426,11 +430,13 @@ class ClusterState:
             array[row] = 0
         self.sliced[row] = 0
         self._card_ids[row] = tuple(card.id for card in inventory.cards)
+        self._card_links[row] = distances(inventory.cards)
         for index, card in enumerate(inventory.cards):
             self.card_memory[row, index] = self.card_free_memory[row, index] = card.memory_mib
             self.card_free_compute[row, index] = 100
             self.card_free_slots[row, index] = self._sharers
             self.card_usable[row, index] = card.healthy
+            self.card_numa[row, index] = card.numa
             self.card_model[row, index] = _interned(card.model, self._models, self._model_index)
         self._apply_slices(row, held, +1)
         self._change(row)
@@ -493,6 +499,7 @@ class ClusterState:
         self._all_rows = np.arange(rows)
         self.card_memory = np.zeros((rows, cards), dtype=np.int64)
         self.card_model = np.zeros((rows, cards), dtype=np.int64)
+        self.card_numa = np.zeros((rows, cards), dtype=np.int64)
         self.card_usable = np.zeros((rows, cards), dtype=np.bool_)
         self.card_free_memory = np.zeros((rows, cards), dtype=np.int64)
         self.card_free_compute = np.zeros((rows, cards), dtype=np.int64)
@@ -504,6 +511,7 @@ class ClusterState:
         return (
             self.card_memory,
             self.card_model,
+            self.card_numa,
             self.card_usable,
             self.card_free_memory,
             self.card_free_compute,
@@ -536,6 +544,7 @@ class ClusterState:
             array[part] = source
         self._names.extend([""] * (rows - had_rows))
         self._card_ids.extend([()] * (rows - had_rows))
+        self._card_links.extend([None] * (rows - had_rows))
         self.company.resize(rows)
         self._label_columns.clear()
         self._image_columns.clear()
@@ -552,6 +561,21 @@ def _interned(thing: T, things: list[T], index: dict[T, int]) -> int:
         number = index[thing] = len(things)
         things.append(thing)
     return number
+
+
+def distances(cards: Sequence[Card]) -> Ints | None:
+    """Card to card, 0 to itself; a pair of which nothing is told is as far apart as the farthest that is."""
+    told = [distance for card in cards for _, distance in card.links]
+    if not told:
+        return None
+    position = {card.id: index for index, card in enumerate(cards)}
+    between = np.full((len(cards), len(cards)), max(told), dtype=np.int64)
+    np.fill_diagonal(between, 0)
+    for index, card in enumerate(cards):
+        for other, distance in card.links:
+            if other in position:
+                between[index, position[other]] = distance
+    return between
 
 
 def guest(pod: Pod) -> PodClass:

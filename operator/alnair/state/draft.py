@@ -55,7 +55,11 @@ class Draft:
     free: Ints  # N x R, changed by `take`
     card_ids: Sequence[Sequence[str]]  # a row's cards in order
     models: Sequence[str]  # model id -> its name
+    card_links: Sequence[
+        Ints | None
+    ]  # a row's distances card to card (C x C, smaller is nearer); None = unknown
     card_model: Ints  # N x C
+    card_numa: Ints  # N x C, NUMA node; -1 = unknown
     card_memory: Ints  # N x C, MiB; 0 = no such card
     card_usable: Bools  # N x C: there, healthy
     card_free_memory: Ints  # N x C, changed by `take`, and so are the rest
@@ -77,13 +81,25 @@ class Draft:
 
     def only(self, row: int) -> Draft:
         """One node, as views: what is taken there later shows."""
-        return self._narrowed(slice(row, row + 1), self.names[row : row + 1], self.card_ids[row : row + 1])
+        one = slice(row, row + 1)
+        return self._narrowed(one, self.names[one], self.card_ids[one], self.card_links[one])
 
     def at(self, rows: Ints) -> Draft:
         """These nodes, as they are now."""
-        return self._narrowed(rows, [self.names[row] for row in rows], [self.card_ids[row] for row in rows])
+        return self._narrowed(
+            rows,
+            [self.names[row] for row in rows],
+            [self.card_ids[row] for row in rows],
+            [self.card_links[row] for row in rows],
+        )
 
-    def _narrowed(self, part: slice | Ints, names: Sequence[str], card_ids: Sequence[Sequence[str]]) -> Draft:
+    def _narrowed(
+        self,
+        part: slice | Ints,
+        names: Sequence[str],
+        card_ids: Sequence[Sequence[str]],
+        card_links: Sequence[Ints | None],
+    ) -> Draft:
         return replace(
             self,
             whole=self.all_nodes(),
@@ -99,7 +115,9 @@ class Draft:
             allocatable=self.allocatable[part],
             free=self.free[part],
             card_ids=card_ids,
+            card_links=card_links,
             card_model=self.card_model[part],
+            card_numa=self.card_numa[part],
             card_memory=self.card_memory[part],
             card_usable=self.card_usable[part],
             card_free_memory=self.card_free_memory[part],

@@ -41,6 +41,9 @@ class Card:
     model: str
     memory_mib: int
     healthy: bool = True
+    index: int = 0  # as the driver counts it
+    numa: int = -1  # NUMA node that it hangs on; -1 = nobody tells
+    links: tuple[tuple[str, int], ...] = ()  # (id of another card of the node, distance): smaller is nearer
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,27 +130,44 @@ def _check(cards: list[Card]) -> None:
 
 
 def _from_topology(topology: NodeResourceTopology) -> list[Card]:
+    zones = [zone for zone in topology.zones if zone.type == ZONE_GPU]
+    ids = {zone.name: zone.name if (uuid := zone.attribute("uuid")) is None else uuid for zone in zones}
     cards = []
-    for zone in topology.zones:
-        if zone.type != ZONE_GPU:
-            continue
-        attributes = {attribute.name: attribute.value for attribute in zone.attributes or ()}
+    for position, zone in enumerate(zones):
         memory = next(
             (resource.capacity for resource in zone.resources or () if resource.name == "memory"), None
         )
         if memory is None:
             raise Unreadable(f"zone {shown(zone.name)} of type GPU has no resource 'memory'")
-        size = whole(memory, field=f"zones[{zone.name}].resources[memory].capacity") >> 20
-        health = attributes.get("health", "healthy").lower()
+        health = (zone.attribute("health") or "healthy").lower()
         cards.append(
             Card(
-                attributes.get("uuid", zone.name),
-                attributes.get("model", ""),
-                size,
-                health in ("healthy", "true"),
+                ids[zone.name],
+                zone.attribute("model") or "",
+                whole(memory, field=f"zones[{zone.name}].resources[memory].capacity") >> 20,
+                healthy=health in ("healthy", "true"),
+                index=_index(zone.attribute("index"), otherwise=position),
+                numa=numa_number(zone.parent or ""),
+                links=tuple(
+                    (ids[cost.name], cost.value)
+                    for cost in zone.costs or ()
+                    if cost.name in ids and cost.name != zone.name
+                ),
             )
         )
     return cards
+
+
+def _index(text: str | None, *, otherwise: int) -> int:
+    return (
+        int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 4 else otherwise
+    )
+
+
+def numa_number(zone: str) -> int:
+    """The number of the NUMA node that a zone `node-3` is; -1 where the name tells none."""
+    number = zone.rpartition("-")[2]
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 4 else -1
 
 
 # -- annotations of the profiler -----------------------------------------------------------------------------
