@@ -434,7 +434,7 @@ class ClusterState:
         for index, card in enumerate(inventory.cards):
             self.card_memory[row, index] = self.card_free_memory[row, index] = card.memory_mib
             self.card_free_compute[row, index] = 100
-            self.card_free_slots[row, index] = self._sharers
+            self.card_free_slots[row, index] = card.slots or self._sharers
             self.card_usable[row, index] = card.healthy
             self.card_numa[row, index] = card.numa
             self.card_model[row, index] = _interned(card.model, self._models, self._model_index)
