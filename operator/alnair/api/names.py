@@ -74,6 +74,10 @@ GFD_COUNT: Final = "nvidia.com/gpu.count"
 DEPLOY_DEVICE_PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"  # label of NVIDIA's GPU operator
 DEVICE_PLUGIN_PREFIXES: Final = ("nvidia.com/gpu", "nvidia.com/mig-")  # of what a device plugin advertises
 
+# --- on a NodeResourceTopology of our own, for people who select by it ----------------------------------------
+MANAGED_BY: Final = f"{PREFIX}managed-by"
+ALNAIR: Final = "alnair"
+
 # --- on a commit record -------------------------------------------------------------------------------------
 OWNER_KIND: Final = f"{PREFIX}owner-kind"
 OWNER_NAME: Final = f"{PREFIX}owner-name"

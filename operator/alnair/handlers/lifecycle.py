@@ -35,6 +35,7 @@ from alnair.control.gangs import Gang, Roster
 from alnair.control.loop import Loop
 from alnair.control.metrics import Metrics
 from alnair.control.outcomes import Outcomes
+from alnair.control.publishing import Publisher
 from alnair.control.reports import Reports, status_of
 from alnair.handlers import gpuallocation, podgroup, topology
 from alnair.handlers.feeds import NamespaceFeed, NodeFeed, PodFeed, ServiceFeed
@@ -51,6 +52,7 @@ from alnair.ledger.ledger import Ledger
 from alnair.scheduling.profile import build
 from alnair.state import wire
 from alnair.state.cluster import ClusterState
+from alnair.state.inventory import Inventory
 
 log = logging.getLogger(__name__)
 
@@ -174,7 +176,13 @@ class Operator:
         outcomes = Outcomes(roster=roster, loop=scheduling, reports=reports, metrics=metrics, clock=clock)
         ledger.listener = outcomes
         metrics.watch(state, lambda: map(phase, roster.gangs.values()))
-        topologies = Topologies(state, reports)
+        publisher = Publisher(client, state=state, lull=lull)
+
+        def cards_changed(node: str, *_: Inventory) -> None:
+            publisher.cards_changed(node)
+
+        state.on_cards = cards_changed
+        topologies = Topologies(state, reports, publisher)
         resync = Resync(client, roster=roster, topologies=topologies, ledger=ledger)
         pods = PodFeed(state=state, ledger=ledger, roster=roster, reports=reports)
         nodes = NodeFeed(state=state, ledger=ledger, reports=reports)
@@ -211,6 +219,7 @@ class Operator:
             tasks.start(resync.run(), "resync")
             tasks.start(reports.run(), "reports")
             tasks.start(events.run(), "events")
+            tasks.start(publisher.run(), "publisher")
             tasks.start(outcomes.keep_time(ledger), "time")
             spare_the_collector()
             planning = tasks.start(scheduling.run(), "loop")

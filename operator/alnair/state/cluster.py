@@ -24,7 +24,7 @@ from alnair.state.columns import ImageColumn, LabelColumn
 from alnair.state.company import Company
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.holding import Holding, Slice, parse_annotation
-from alnair.state.inventory import NO_CARDS, Card, Inventory, conclude, guard_against_renaming
+from alnair.state.inventory import NO_CARDS, Inventory, conclude, distances, guard_against_renaming
 from alnair.state.nodes import Node
 from alnair.state.pods import Pod
 from alnair.state.services import Services
@@ -62,9 +62,12 @@ class ClusterState:
     value when something that was missing may last have come (capacity given back, a node changed), `freed_at[row]`
     the same for a row: a planner that was refused need not look again until something was freed where it looks.
     `arrived` is its value when a pod last came: who must be near somebody may have waited for that.
+
+    `on_cards` is called with a node's name when its cards are others than before (before, now), the books being right.
     """
 
     def __init__(self, *, sharers: int = SHARERS_A_CARD, on_freed: Callable[[], None] = lambda: None) -> None:
+        self.on_cards: Callable[[str, Inventory, Inventory], None] = lambda node, before, after: None
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
         self.inventories: dict[str, Inventory] = {}
@@ -126,7 +129,7 @@ class ClusterState:
         """The node is gone from the apiserver. Charges to it are kept: it may come back with its pods."""
         if self.nodes.pop(name, None) is None:
             return
-        self.inventories.pop(name, None)
+        cards = self.inventories.pop(name, NO_CARDS)
         row = self._rows[name]
         for charge in self._charges_to(name):
             if charge.node == name and charge.guest is not None:
@@ -141,6 +144,8 @@ class ClusterState:
         self._spare.append(row)
         self._change(row)
         self._free(row)  # a domain that is gone may be what a spread rule waited for
+        if cards != NO_CARDS:
+            self.on_cards(name, cards, NO_CARDS)
 
     def put_topology(self, name: str, topology: NodeResourceTopology) -> None:
         self.topologies[name] = topology
@@ -421,7 +426,8 @@ class ClusterState:
             for piece in charge.slices
         ]
         inventory = conclude(node, self.topologies.get(node.name))
-        before = NO_CARDS if afresh else self.inventories.get(node.name, NO_CARDS)
+        known = self.inventories.get(node.name, NO_CARDS)
+        before = NO_CARDS if afresh else known
         inventory = guard_against_renaming(inventory, before, {piece.card for piece in held})
         self.inventories[node.name] = inventory
         row = self._rows[node.name]
@@ -441,6 +447,8 @@ class ClusterState:
         self._apply_slices(row, held, +1)
         self._change(row)
         self._free(row)
+        if inventory != known:
+            self.on_cards(node.name, known, inventory)
 
     def _numbered(self) -> Iterable[tuple[int, Node]]:
         return ((self._rows[name], node) for name, node in self.nodes.items())
@@ -561,21 +569,6 @@ def _interned(thing: T, things: list[T], index: dict[T, int]) -> int:
         number = index[thing] = len(things)
         things.append(thing)
     return number
-
-
-def distances(cards: Sequence[Card]) -> Ints | None:
-    """Card to card, 0 to itself; a pair of which nothing is told is as far apart as the farthest that is."""
-    told = [distance for card in cards for _, distance in card.links]
-    if not told:
-        return None
-    position = {card.id: index for index, card in enumerate(cards)}
-    between = np.full((len(cards), len(cards)), max(told), dtype=np.int64)
-    np.fill_diagonal(between, 0)
-    for index, card in enumerate(cards):
-        for other, distance in card.links:
-            if other in position:
-                between[index, position[other]] = distance
-    return between
 
 
 def guest(pod: Pod) -> PodClass:
