@@ -43,9 +43,9 @@ class Column:
         }
 
 
-def _attribute(column: str, name: str, description: str, *, wide: bool = False) -> Column:
+def _attribute(column: str, name: str, description: str) -> Column:
     """A named value of a NodeResourceTopology: a printed path finds one value, so the publisher has to sum up."""
-    return Column(column, f'.attributes[?(@.name=="{name}")].value', "string", description, wide)
+    return Column(column, f'.attributes[?(@.name=="{name}")].value', "string", description)
 
 
 AGE: Final = Column("Age", ".metadata.creationTimestamp", "date", "When the object was created.")
@@ -145,13 +145,11 @@ DEFINITIONS: Final = (
             ),
             _attribute("Memory", topology.MEMORY, "Of each card."),
             _attribute("NUMA", topology.NUMA, "NUMA nodes that cards hang on."),
+            _attribute("Links", topology.LINKS, "Cards, by index, that are nearest to each other."),
             _attribute("Unhealthy", topology.UNHEALTHY, "Cards, by index, that take nothing new."),
             _attribute("Source", topology.SOURCE, "Who told Alnair, where Alnair publishes."),
             _attribute("Policy", "topologyManagerPolicy", "The kubelet's topology manager policy."),
             AGE,
-            _attribute(
-                "Links", topology.LINKS, "Cards, by index, that are nearest to each other.", wide=True
-            ),
         ),
     ),
     Definition(

@@ -164,8 +164,8 @@ def test_the_topology_is_cluster_scoped_without_a_status() -> None:
         (
             "noderesourcetopologies",
             ["node-res-topo"],
-            ["Cards", "Memory", "NUMA", "Unhealthy", "Source", "Policy", "Age"],
-            ["Links"],
+            ["Cards", "Memory", "NUMA", "Links", "Unhealthy", "Source", "Policy", "Age"],
+            [],
         ),
         (
             "gpuallocations",

@@ -93,7 +93,8 @@ def _zone(card: Card, zones: dict[str, str]) -> Manifest:
 
 
 def _costs(card: Card, zones: dict[str, str]) -> Manifest:
-    costs = [{"name": zones[other], "value": value} for other, value in card.links if other in zones]
+    distance = dict(card.links)
+    costs = [{"name": zone, "value": distance[other]} for other, zone in zones.items() if other in distance]
     return {"costs": costs} if costs else {}
 
 
