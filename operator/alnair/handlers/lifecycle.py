@@ -46,7 +46,7 @@ from alnair.handlers.topology import Topologies
 from alnair.kube import Client, Connection, Refused, Stream, Unanswered
 from alnair.kube.clock import Clock
 from alnair.kube.lull import Lull
-from alnair.ledger import recovery
+from alnair.ledger import cards, recovery
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
 from alnair.scheduling.profile import build
@@ -178,8 +178,11 @@ class Operator:
         metrics.watch(state, lambda: map(phase, roster.gangs.values()))
         publisher = Publisher(client, state=state, lull=lull)
 
-        def cards_changed(node: str, *_: Inventory) -> None:
-            publisher.cards_changed(node)
+        def cards_changed(name: str, before: Inventory, now: Inventory) -> None:
+            publisher.cards_changed(name)
+            cards.observe(ledger, name)
+            if (node := state.nodes.get(name)) is not None:
+                reports.node_cards(name, node.uid, before, now)
 
         state.on_cards = cards_changed
         topologies = Topologies(state, reports, publisher)

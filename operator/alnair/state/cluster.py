@@ -269,6 +269,17 @@ class ClusterState:
             and (row := self._rows.get(pod.nominated)) is not None
         ]
 
+    def charged_to(self, name: str) -> list[str]:
+        """UIDs of the pods that take something of the node or of its cards."""
+        return list(self._charged_to.get(name, ()))
+
+    def overcommitted(self, name: str) -> set[str]:
+        """Cards of which more is held than there is: they shrank, or somebody else gave them, too."""
+        if (row := self._rows.get(name)) is None:
+            return set()
+        free = np.minimum(self.card_free_memory[row], self.card_free_slots[row])
+        return {card for index, card in enumerate(self._card_ids[row]) if free[index] < 0}
+
     def card_usage(self) -> Iterable[tuple[str, str, int, int, int]]:
         """(node, card, MiB there, MiB taken, users) of every card: for metrics and checks."""
         for name, row in self._rows.items():

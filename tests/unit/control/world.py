@@ -40,7 +40,7 @@ from alnair.handlers.resync import Resync
 from alnair.handlers.storage import KINDS, StorageFeed
 from alnair.handlers.topology import Topologies
 from alnair.kube import Client
-from alnair.ledger import ledger, recovery, repair, writer
+from alnair.ledger import cards, ledger, recovery, repair, writer
 from alnair.ledger.lease import Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import PATH, Member, Owner, Record, decided
@@ -70,6 +70,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "LONGEST_PAUSE", 0.01)
     monkeypatch.setattr(ledger, "BUDGET_PAUSE", 0.01)
     monkeypatch.setattr(ledger, "GATHER_SECONDS", 0.002)
+    monkeypatch.setattr(cards, "LOCKED_PAUSE", 0.002)
     monkeypatch.setattr(outcomes, "TICK_SECONDS", TICK)
 
 
@@ -131,8 +132,11 @@ class Leader:
     def _touched(self, gang: Gang) -> None:
         self.loop.touch(gang)
 
-    def _cards_changed(self, name: str, *_: Inventory) -> None:
+    def _cards_changed(self, name: str, before: Inventory, now: Inventory) -> None:
         self.publisher.cards_changed(name)
+        cards.observe(self.ledger, name)
+        if (there := self.state.nodes.get(name)) is not None:
+            self.reports.node_cards(name, there.uid, before, now)
 
     async def take_over(self) -> None:
         """From the lease to the stamp: every record is ours, nothing else is known yet."""
