@@ -19,11 +19,12 @@ GIB = 1024
 
 def hami(*changed: dict[str, Any] | None) -> NodeBuilder:
     """Node n1 with two cards of 24 GiB, each changed so; None for one that is not there."""
+    good = {"count": 8, "devmem": 24 * GIB, "devcore": 100, "health": True}
     entries = [
-        {"id": card("n1", index), "index": index, "count": 8, "devmem": 24 * GIB, "devcore": 100, "health": True, **each}
-        for index, each in enumerate(changed or ({}, {}))
+        {"id": card("n1", index), "index": index, **good, **each}
+        for index, each in enumerate(changed)
         if each is not None
-    ]  # fmt: skip
+    ]
     return node("n1").annotated({names.HAMI_REGISTER: json.dumps(entries)})
 
 

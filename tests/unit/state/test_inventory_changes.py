@@ -31,7 +31,7 @@ def told(*cards: Card, renamed: bool = False) -> Inventory:
             id="a card falls ill",
         ),
         pytest.param(
-            told(replace(A, healthy=False)), told(A), [("CardRecovered", "card a: healthy again")], id="and is well again"
+            told(replace(A, healthy=False)), told(A), [("CardRecovered", "card a: healthy again")], id="and recovers"
         ),
         pytest.param(
             told(A),
