@@ -6,14 +6,13 @@ cards under names that are no longer told, `publication` what Alnair itself tell
 """
 
 from alnair.state.inventory.cards import NO_CARDS, Card, Inventory, Unreadable
-from alnair.state.inventory.conclusion import SOURCES, conclude
+from alnair.state.inventory.conclusion import conclude
 from alnair.state.inventory.links import distances
 from alnair.state.inventory.renaming import guard_against_renaming
 from alnair.state.inventory.zones import numa_number
 
 __all__ = [
     "NO_CARDS",
-    "SOURCES",
     "Card",
     "Inventory",
     "Unreadable",

@@ -11,8 +11,10 @@ A source that is there and cannot be read is named and passed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from alnair.api import names
 from alnair.api.quantity import BadQuantity
 from alnair.api.topology import NodeResourceTopology
 from alnair.state.inventory import hami, labels, profiler, zones
@@ -21,29 +23,41 @@ from alnair.state.nodes import Node
 
 CARDS_SHOWN = 3
 
-Reader = Callable[[Node, NodeResourceTopology | None, list[str]], list[Card]]
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """All that anybody says about one node's cards."""
+
+    node: str
+    topology: NodeResourceTopology | None
+    annotations: Mapping[str, str]
+    labels: Mapping[str, str]
+    remarks: list[str] = field(default_factory=list)  # what is wrong, and no reason not to believe the rest
+
 
 # As they are called in events, and in what is published of a node.
-SOURCES: tuple[tuple[str, Reader], ...] = (
-    ("NodeResourceTopology", lambda node, topology, remarks: zones.read(topology) if topology else []),
-    ("HAMi", lambda node, topology, remarks: hami.read(dict(node.annotations), remarks)),
-    ("annotations", lambda node, topology, remarks: profiler.read(node.name, dict(node.annotations))),
-    ("labels", lambda node, topology, remarks: labels.read(node.name, node.labels)),
+SOURCES: tuple[tuple[str, Callable[[Told], list[Card]]], ...] = (
+    ("NodeResourceTopology", lambda told: zones.read(told.topology) if told.topology else []),
+    ("HAMi", lambda told: hami.read(told.annotations, told.remarks)),
+    ("annotations", lambda told: profiler.read(told.node, told.annotations)),
+    ("labels", lambda told: labels.read(told.node, told.labels)),
 )
 
 
 def conclude(node: Node, topology: NodeResourceTopology | None) -> Inventory:
+    if topology is None and not node.annotations and names.GFD_COUNT not in node.labels:
+        return NO_CARDS  # most nodes of most clusters
+    told = Told(node.name, topology, dict(node.annotations), node.labels)
     problems: list[str] = []
     for source, read in SOURCES:
-        remarks: list[str] = []
         try:
-            cards = read(node, topology, remarks)
+            cards = read(told)
             check(cards)
         except (Unreadable, BadQuantity) as error:
             problems.append(f"{source}: {error}")
             continue
         if cards:
-            problems += [f"{source}: {remark}" for remark in remarks]
+            problems += [f"{source}: {remark}" for remark in told.remarks]
             return Inventory(tuple(cards), source, (*problems, *_closed(source, cards)))
     return Inventory(problems=tuple(problems)) if problems else NO_CARDS
 
