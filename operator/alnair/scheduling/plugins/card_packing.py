@@ -52,7 +52,7 @@ def pack(model: Model) -> None:
         nodes, heads = np.nonzero(there & (groups == np.arange(groups.shape[1])))
         sizes = (groups[nodes] == heads[:, None]).sum(axis=1)
         bound = sizes if demand.whole else np.full(len(nodes), model.count(number))
-        each = Uses(number, demand, nodes, heads, model.variables(bound))
+        each = Uses(number, demand, nodes, heads, model.variables(bound, at=nodes))
         _as_many_as_asked(model, each, draft.owned)
         uses.append(each)
     if shared:
