@@ -46,6 +46,14 @@ GPU_COMPUTE: Final = f"{PREFIX}gpu-compute"  # per cent of one card
 GPU_COUNT: Final = f"{PREFIX}gpu-count"  # that slice on so many distinct cards
 GPU_MODEL: Final = f"{PREFIX}gpu-model"  # comma-separated list of allowed models
 
+# --- what a gang asks for by annotation, of its PodGroup or its pods -----------------------------------------
+TOPOLOGY_REQUIRED: Final = f"{PREFIX}topology-required"  # a level's name, or a node label
+TOPOLOGY_PREFERRED: Final = f"{PREFIX}topology-preferred"
+KUEUE_REQUIRED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-required-topology"  # a node label
+KUEUE_PREFERRED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-preferred-topology"
+KAI_REQUIRED_TOPOLOGY: Final = "kai.scheduler/topology-required-placement"
+KAI_PREFERRED_TOPOLOGY: Final = "kai.scheduler/topology-preferred-placement"
+
 # --- what a pod asks for by resource ------------------------------------------------------------------------
 NVIDIA_GPU: Final = "nvidia.com/gpu"  # whole cards; slices when NVIDIA_GPUMEM stands beside it
 NVIDIA_GPUMEM: Final = "nvidia.com/gpumem"  # MiB on each card (HAMi)
