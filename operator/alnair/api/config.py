@@ -59,6 +59,12 @@ class _Part(BaseModel):
     )
 
 
+def _refuse_repeats(values: list[str], field: str) -> None:
+    for position, value in enumerate(values):
+        if value in values[:position]:
+            raise ValueError(f"{field} {shown(value)} is used twice; each may stand once")
+
+
 class Scorer(_Part):
     """One scorer of a profile and how much it counts beside the others."""
 
@@ -142,12 +148,6 @@ class Config(_Part):
     def profile(self, scheduler_name: str) -> Profile | None:
         """The profile that answers to that name, or None: the pod is somebody else's."""
         return next((each for each in self.profiles if each.scheduler_name == scheduler_name), None)
-
-
-def _refuse_repeats(values: list[str], field: str) -> None:
-    for position, value in enumerate(values):
-        if value in values[:position]:
-            raise ValueError(f"{field} {shown(value)} is used twice; each may stand once")
 
 
 # What a manifest wishes for goes before how the cluster is to be filled: weights as in kube-scheduler.
