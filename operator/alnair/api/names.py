@@ -69,6 +69,14 @@ CHOICE_ANNOTATIONS: Final = frozenset(
     }
 )
 
+# --- what a gang asks for by annotation, of its PodGroup or its pods -----------------------------------------
+TOPOLOGY_REQUIRED: Final = f"{PREFIX}topology-required"  # a level's name, or a node label
+TOPOLOGY_PREFERRED: Final = f"{PREFIX}topology-preferred"
+KUEUE_REQUIRED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-required-topology"  # a node label
+KUEUE_PREFERRED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-preferred-topology"
+KAI_REQUIRED_TOPOLOGY: Final = "kai.scheduler/topology-required-placement"
+KAI_PREFERRED_TOPOLOGY: Final = "kai.scheduler/topology-preferred-placement"
+
 # --- what a pod asks for by resource ------------------------------------------------------------------------
 NVIDIA_GPU: Final = "nvidia.com/gpu"  # whole cards; slices when one of the next three stands beside it
 NVIDIA_GPUMEM: Final = "nvidia.com/gpumem"  # MiB on each card (HAMi)

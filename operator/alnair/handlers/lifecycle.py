@@ -166,6 +166,7 @@ class Operator:
             ledger=ledger,
             roster=roster,
             profiles={profile.scheduler_name: build(profile) for profile in settings.config.profiles},
+            levels=settings.config.topology.levels,
             reports=reports,
             metrics=metrics,
             clock=clock,

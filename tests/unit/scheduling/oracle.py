@@ -7,7 +7,7 @@ code with the scheduler: dictionaries in, answers out. A pod is a manifest; it s
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -536,8 +536,9 @@ def _wrong_cards(one: Standing, others: Others, world: World) -> str:
 # -- every placement ---------------------------------------------------------------------------------------------
 
 
-def most_that_fit(gang: Sequence[Manifest], world: World) -> int:
-    """The largest number of members that any good plan places. Equal pods stand in order: names do not matter."""
+def most_that_fit(gang: Sequence[Manifest], world: World, among: Collection[str] | None = None) -> int:
+    """The largest number of members that any good plan places (on these nodes). Equal pods stand in order: names do
+    not matter."""
     kinds: list[tuple[Manifest, int]] = []
     for pod in gang:
         bare = {key: value for key, value in pod["metadata"].items() if key != "name"}
@@ -548,18 +549,19 @@ def most_that_fit(gang: Sequence[Manifest], world: World) -> int:
                 break
         else:
             kinds.append((pod, 1))
-    return _Trial([pod for pod, count in kinds for _ in range(count)], world).most()
+    return _Trial([pod for pod, count in kinds for _ in range(count)], world, among).most()
 
 
 class _Trial:
-    def __init__(self, gang: Sequence[Manifest], world: World) -> None:
+    def __init__(self, gang: Sequence[Manifest], world: World, among: Collection[str] | None) -> None:
         self.gang, self.world = gang, world
         self.best = 0
         self.open: dict[int, list[str]] = {
             id(pod): [
                 name
                 for name in world.nodes
-                if not any(fails(pod, name, (), world) for fails in FIXED.values())
+                if (among is None or name in among)
+                and not any(fails(pod, name, (), world) for fails in FIXED.values())
             ]
             for pod in gang
         }
