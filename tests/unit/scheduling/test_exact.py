@@ -102,8 +102,11 @@ def standing(case: Case, placements: Iterable[tuple[Member, Holding]]) -> list[S
             manifests[member.name],
             holding.node,
             tuple(
-                Piece(piece.card, piece.memory_mib, piece.compute_percent, piece.whole)
-                for piece in holding.slices()
+                Piece(
+                    piece.card, piece.memory_mib, piece.compute_percent, piece.whole, share.name, share.stage
+                )
+                for share in holding.containers
+                for piece in share.slices
             ),
         )
         for member, holding in placements
@@ -185,6 +188,7 @@ ALL_RULES = (
     "affinity to members", "affinity to running pods", "anti-affinity among members",
     "anti-affinity to running pods", "anti-affinity of running pods", "spread", "spread with minDomains",
     "spread that counts members", "slices", "whole cards", "several cards", "two containers", "models",
+    "cards by name", "init containers", "sidecars", "per cent of the memory", "exclusive",
     "device plugin", "fewer needed than members", "several classes",
 )  # fmt: skip
 
@@ -224,7 +228,13 @@ def rules_in(case: Case) -> Iterator[str]:
             "whole cards": any(demand.whole for demand in demands),
             "several cards": any(demand.cards > 1 for demand in demands),
             "two containers": len(demands) > 1,
-            "models": bool(demands and oracle.models(pod)),
+            "models": bool(demands and oracle.picky(pod)),
+            "cards by name": bool(demands and oracle.names_cards(pod)),
+            "init containers": any(demand.stage == "Init" for demand in demands),
+            "sidecars": any(demand.stage == "Sidecar" for demand in demands),
+            "per cent of the memory": any(demand.percent for demand in demands),
+            "exclusive": bool(demands)
+            and pod["metadata"].get("annotations", {}).get("ai.centaurus.io/gpu-sharing") == "exclusive",
             "device plugin": any(demand.whole for demand in demands)
             and not all(case.world.owned(name) for name in nodes),
         }

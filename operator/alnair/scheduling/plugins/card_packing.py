@@ -143,7 +143,9 @@ def _looked_at(classes: Sequence[MemberClass], draft: Draft) -> list[Ints]:
     for free, wanted in _measures([demand for _, demand in slices], draft):
         amounts = [wanted(demand) for _, demand in slices]
         step = _step(amounts)
-        most = sum(int(each.max(initial=0)) * often for each, often in zip(amounts, times.tolist(), strict=True))
+        most = sum(
+            int(each.max(initial=0)) * often for each, often in zip(amounts, times.tolist(), strict=True)
+        )
         looked_at.append(np.where(anybody, np.clip(free, 0, most) // step, 0))
     return looked_at
 
