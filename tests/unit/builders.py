@@ -270,12 +270,13 @@ def given(plan: Plan | Refusal | Unsure) -> dict[str, list[str]]:
     """Pod -> its cards as `node#index`."""
     assert isinstance(plan, Plan), plan
     return {
-        member.name: [_index(holding.node, piece.card) for piece in holding.slices()]
+        member.name: [card_name(holding.node, piece.card) for piece in holding.slices()]
         for member, holding in plan.placements
     }
 
 
-def _index(node: str, uuid: str) -> str:
+def card_name(node: str, uuid: str) -> str:
+    """`node#index` of a card."""
     known = {card_uuid(node, index): index for index in range(64)}
     return f"{node}#{known[uuid]}" if uuid in known else uuid
 
