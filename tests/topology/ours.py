@@ -11,7 +11,7 @@ import msgspec
 from alnair.api.topology import NodeResourceTopology
 from alnair.scheduling.numa.admit import Verdict, admit
 from alnair.state import wire
-from alnair.state.alignment import Alignment, alignment_of
+from alnair.state.alignment import Alignment, AlignmentReader
 from alnair.state.machine import Machine, machine_of, rules_of
 from topology.drawing import Case
 
@@ -45,7 +45,7 @@ def alignment(containers: list[dict[str, Any]]) -> Alignment | None:
         "initContainers": [made(each) for each in containers if each["init"]],
         "containers": [made(each) for each in containers if not each["init"]],
     }
-    return alignment_of(msgspec.convert(spec, wire.PodSpec))
+    return AlignmentReader().read(msgspec.convert(spec, wire.PodSpec))
 
 
 def topology(case: Case) -> dict[str, Any]:

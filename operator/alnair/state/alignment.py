@@ -8,13 +8,16 @@ of QoS class Guaranteed, CPUs only in whole numbers; devices are for everybody. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from alnair.api import names
 from alnair.api.quantity import BILLION, nano, whole
 from alnair.state import wire
 
-CARD_RESOURCES = names.GPU_RESOURCES - {names.NVIDIA_GPU}  # counted on cards, never by a device plugin
+# Resources that no node advertises: they are counted on cards, not on nodes.
+CARD_RESOURCES = names.GPU_RESOURCES - {names.NVIDIA_GPU}
+
+MOST_KEPT = 20_000
 
 Amounts = tuple[tuple[str, int], ...]
 
@@ -39,27 +42,52 @@ class Alignment:
     """The containers in the order in which the kubelet admits them: init containers first."""
 
     containers: tuple[ContainerNeed, ...]
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash(self.containers))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
-def alignment_of(spec: wire.PodSpec) -> Alignment | None:
-    """Raises BadQuantity."""
-    everyone = [*spec.init_containers, *spec.containers] if spec.init_containers else spec.containers
-    devices = False
-    for container in everyone:
-        for name in container.resources.limits:
-            if "/" in name and name not in CARD_RESOURCES:
-                devices = True
-    # The managers leave pods with resources of their own (spec.resources) alone, but for devices.
-    guaranteed = spec.resources is None and is_guaranteed(everyone)
-    if not (devices or guaranteed):
-        return None
-    initial = len(spec.init_containers)
-    return Alignment(
-        tuple(
-            _need(container, guaranteed=guaranteed, init=number < initial)
-            for number, container in enumerate(everyone)
-        )
-    )
+class AlignmentReader:
+    """Keeps one object for pods that ask for the same: building one takes a tenth of the time of reading a pod."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[object, ...], Alignment] = {}
+
+    def read(self, spec: wire.PodSpec) -> Alignment | None:
+        """Raises BadQuantity."""
+        initial = len(spec.init_containers)
+        everyone = [*spec.init_containers, *spec.containers] if initial else spec.containers
+        devices = False
+        limits: wire.Quantities = {}
+        for container in everyone:
+            limits = container.resources.limits
+            for name in limits:
+                if "/" in name and name not in CARD_RESOURCES:
+                    devices = True
+        # The managers leave pods with resources of their own (spec.resources) alone, but for devices.
+        guaranteed = "cpu" in limits and spec.resources is None and is_guaranteed(everyone)
+        if not (devices or guaranteed):
+            return None
+        # Limits tell it all: of a Guaranteed pod they are the requests, and of devices always.
+        key: tuple[object, ...] = (guaranteed, everyone[0].name, *limits.items())
+        if len(everyone) > 1:
+            told = [(each.name, each.restart_policy, *each.resources.limits.items()) for each in everyone]
+            key = (guaranteed, initial, *told)
+        known = self._kept.get(key)
+        if known is None:
+            if len(self._kept) > MOST_KEPT:
+                self._kept.clear()
+            known = self._kept[key] = Alignment(
+                tuple(
+                    _need(each, guaranteed=guaranteed, init=number < initial)
+                    for number, each in enumerate(everyone)
+                )
+            )
+        return known
 
 
 def is_guaranteed(containers: Sequence[wire.Container]) -> bool:
@@ -80,7 +108,7 @@ def is_guaranteed(containers: Sequence[wire.Container]) -> bool:
 
 
 def _need(container: wire.Container, *, guaranteed: bool, init: bool) -> ContainerNeed:
-    limits, requests = container.resources.limits, container.resources.requests
+    limits = container.resources.limits
     devices = tuple(
         sorted(
             (name, whole(amount, field=f"resources.limits[{name}]"))
@@ -91,11 +119,11 @@ def _need(container: wire.Container, *, guaranteed: bool, init: bool) -> Contain
     cpus = 0
     memory: Amounts = ()
     if guaranteed:
-        asked = nano(requests.get("cpu", limits["cpu"]), field="resources.requests[cpu]")
+        asked = nano(limits["cpu"], field="resources.limits[cpu]")
         cpus = asked // BILLION if asked % BILLION == 0 else 0
         memory = tuple(
             sorted(
-                (name, whole(requests.get(name, limit), field=f"resources.requests[{name}]"))
+                (name, whole(limit, field=f"resources.limits[{name}]"))
                 for name, limit in limits.items()
                 if name == "memory" or name.startswith("hugepages-")
             )
