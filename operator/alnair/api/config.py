@@ -32,6 +32,8 @@ ScorerName = Literal[
     "BalancedResource",
     "ServiceSpreading",
     "Equal",
+    "LeastNUMANodes",
+    "NUMACost",
     "NodeAffinity",
     "InterPodAffinity",
     "PodTopologySpread",

@@ -111,9 +111,7 @@ class PodReader:
             labels=meta.labels,
         )
 
-    def _shape(
-        self, meta: wire.Metadata, spec: wire.PodSpec, status: wire.PodStatus
-    ) -> tuple[PodShape, str]:
+    def _shape(self, meta: wire.Metadata, spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodShape, str]:
         problem = unsupported_rule(spec)
         alignment = None
         try:
