@@ -30,7 +30,7 @@ def pick(shape: PodShape, draft: Draft, row: int, picker: Picker) -> tuple[Conta
         one = _scratch(one)  # later containers must see what earlier ones took
     shares: dict[str, ContainerShare] = {}
     for demand in sorted(gpu.demands, key=_hardest_first):
-        fitting = np.flatnonzero(candidates(demand, gpu, one)[0])
+        fitting = np.flatnonzero(candidates(demand, gpu, one, shape.alignment)[0])
         if len(fitting) < demand.cards:
             return None
         chosen = picker.order(demand, one, 0, fitting)[: demand.cards]

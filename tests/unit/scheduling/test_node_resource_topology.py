@@ -8,10 +8,11 @@ import pytest
 
 from alnair.api import names
 from alnair.api.topology import NodeResourceTopology
+from alnair.scheduling.plugins import FILTERS
 from alnair.scheduling.search import Refusal
 from harness.builders import PodBuilder, node, pod
-from harness.numa import published, zone
-from unit.builders import Cluster, advertising, as_pod, let_through, reasons, scores, times, where
+from harness.numa import card_zone, published, zone
+from unit.builders import Cluster, advertising, as_pod, given, let_through, reasons, scores, times, where
 
 RULE = "NodeResourceTopologyMatch"
 GPU = names.NVIDIA_GPU
@@ -105,8 +106,6 @@ def test_nodes_without_a_topology_and_clusters_without_any_are_not_asked() -> No
     cluster = two_halves()
     cluster.add(node("b").holding(cpu="16"))
     assert let_through(RULE, cluster, worker("16")) == ["b"]
-    from alnair.scheduling.plugins import FILTERS
-
     empty = Cluster(A)
     assert not FILTERS[RULE].concerns(empty.kind(worker()), empty.state.draft())
     assert not FILTERS[RULE].concerns(cluster.kind(pod("w")), cluster.state.draft())
@@ -202,6 +201,43 @@ def test_a_fingerprint_that_fits_nothing_does_not_close_the_node_for_ever() -> N
         assert len(cluster.state.zones.nodes["a"].pending()) == 1, number
         publish(cluster, FULL, HALF, counting=[("else", f"where-{number}")])
     assert cluster.state.zones.nodes["a"].pending() == ()
+
+
+# -- cards ------------------------------------------------------------------------------------------------------------
+
+OWNED = node("a").holding(cpu="16", memory="64Gi").labelled({names.GPU_OWNER: names.OWNED_BY_ALNAIR})
+
+
+def with_cards(*numa: int, zones: tuple[Any, ...] = (HALF, HALF), **words: Any) -> Cluster:
+    cluster = Cluster(OWNED)
+    publish(cluster, *zones, cards=[card_zone("a", index, numa=at) for index, at in enumerate(numa)], **words)
+    return cluster
+
+
+@pytest.mark.parametrize("policy", ["single-numa-node", "restricted"])
+def test_the_cards_of_a_slice_follow_the_numa_node_that_the_kubelet_will_choose(policy: str) -> None:
+    tenant = worker("4").slice(memory_gib=6)
+    cluster = with_cards(1, 1, 0, 0, zones=(FULL, HALF), policy=policy)
+    assert given(cluster.try_([tenant])) == {"w": ["a#0"]}
+    cluster = with_cards(1, 1, 0, 0, zones=(HALF, FULL), policy=policy)
+    assert given(cluster.try_([tenant])) == {"w": ["a#2"]}
+    cluster = with_cards(1, 1, zones=(HALF, FULL), policy=policy)
+    assert "has such cards, but on other NUMA nodes" in cluster.refuses(tenant)
+
+
+def test_under_best_effort_near_cards_are_a_wish() -> None:
+    tenant = worker("4").slice(memory_gib=6)
+    assert given(with_cards(1, 0, zones=(HALF, FULL), policy="best-effort").try_([tenant])) == {"w": ["a#1"]}
+    assert given(with_cards(1, 1, zones=(HALF, FULL), policy="best-effort").try_([tenant])) == {"w": ["a#0"]}
+
+
+def test_members_get_cards_where_each_of_them_will_be() -> None:
+    pair = times(worker("8").slice(memory_gib=20), 2)
+    assert given(with_cards(1, 0).try_(pair)) == {"w-0": ["a#1"], "w-1": ["a#0"]}
+
+
+def test_a_slice_of_a_pod_that_is_not_aligned_may_be_on_any_card() -> None:
+    assert given(with_cards(1, 1, zones=(HALF, FULL)).try_([pod("w").slice(memory_gib=6)])) == {"w": ["a#0"]}
 
 
 # -- what cannot be read, scores -------------------------------------------------------------------------------------

@@ -54,23 +54,12 @@ def ends(machine: Machine, rules: Rules, pods: Crowd) -> frozenset[End] | None:
     return frozenset(found)
 
 
-def masks(machine: Machine, rules: Rules, pods: Crowd, pod: Alignment) -> set[tuple[int | None, ...]]:
-    """Where its containers may be, beside the others, whenever it comes; empty if it may be refused."""
-    if not all_admitted(machine, rules, pods):
+def masks(machine: Machine, rules: Rules, others: Crowd, pod: Alignment) -> set[tuple[int | None, ...]]:
+    """Where its containers may be if it comes after all the others; empty if any of them may be refused."""
+    if not all_admitted(machine, rules, others):
         return set()
-    found = set()
-    for others in gatherings(without(pods, pod)):
-        for so_far, _ in ends(machine, rules, others) or ():
-            found.add(admit(pod, so_far, rules).masks)
-    return found
-
-
-def gatherings(pods: Crowd) -> Iterable[Crowd]:
-    """Every part of the crowd, the empty one too."""
-    parts: list[dict[Alignment, int]] = [{}]
-    for kind, count in pods:
-        parts = [{**part, kind: some} for part in parts for some in range(count + 1)]
-    return (frozenset((kind, some) for kind, some in part.items() if some) for part in parts)
+    verdicts = [admit(pod, so_far, rules) for so_far, _ in ends(machine, rules, others) or ()]
+    return {verdict.masks for verdict in verdicts if verdict.admitted}
 
 
 def without(pods: Crowd, one: Alignment) -> Crowd:

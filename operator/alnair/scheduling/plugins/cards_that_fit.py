@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from alnair.api.gpurequest import CardDemand, GpuRequest
+from alnair.scheduling.plugins.cards_by_numa import kept_by_numa
+from alnair.state.alignment import Alignment
 from alnair.state.draft import Bools, Draft
 
 
@@ -16,8 +18,18 @@ def of_allowed_model(gpu: GpuRequest, draft: Draft) -> Bools:
     return np.asarray(allowed[draft.card_model], dtype=np.bool_) & (draft.card_memory > 0)
 
 
-def candidates(demand: CardDemand, gpu: GpuRequest, draft: Draft) -> Bools:
-    """N x C: the card could serve this demand as things stand in the draft."""
+def candidates(
+    demand: CardDemand, gpu: GpuRequest, draft: Draft, alignment: Alignment | None = None
+) -> Bools:
+    """N x C: the card could serve this demand as things stand in the draft. `alignment`: the pod's, if its cards are
+    to be near the CPUs and memory that the kubelet will give it."""
+    fitting = _fitting(demand, gpu, draft)
+    if alignment is not None and draft.zones.nodes:
+        return kept_by_numa(fitting, demand, alignment, draft)
+    return fitting
+
+
+def _fitting(demand: CardDemand, gpu: GpuRequest, draft: Draft) -> Bools:
     usable = draft.card_usable & of_allowed_model(gpu, draft)
     if demand.whole:
         return np.asarray(usable & (draft.card_users == 0))

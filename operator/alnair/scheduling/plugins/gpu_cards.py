@@ -22,6 +22,7 @@ from alnair.scheduling.plugins import card_packing
 from alnair.scheduling.plugins.cards_that_fit import candidates, of_allowed_model
 from alnair.scheduling.plugins.interface import Scope
 from alnair.scheduling.words import count, memory
+from alnair.state.alignment import Alignment
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass
 
@@ -44,12 +45,15 @@ class GPUCards:
         return bool(pod.shape.gpu.demands)
 
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
+        return self._served(pod, draft, pod.shape.alignment)
+
+    def _served(self, pod: PodClass, draft: Draft, alignment: Alignment | None) -> Bools:
         gpu = pod.shape.gpu
         whole = sum(demand.cards for demand in gpu.demands if demand.whole)
         own = draft.owned.copy()
         for demand in gpu.demands:
             needed = whole if demand.whole else demand.cards
-            own &= candidates(demand, gpu, draft).sum(axis=1) >= needed
+            own &= candidates(demand, gpu, draft, alignment).sum(axis=1) >= needed
         # Where the node advertises whole GPUs as well, the kubelet counts them, for slices in HAMi's dialect too.
         if counted := dict(pod.shape.requests).get(names.NVIDIA_GPU, 0):
             own &= (idle_counted(draft) >= counted) | ~self._advertised(draft)
@@ -59,6 +63,13 @@ class GPUCards:
         return own | (plugin & ~self._disputed(draft))
 
     def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+        far = self._served(pod, draft, None)[failed]
+        if far.any():
+            phrase = "has such cards, but on other NUMA nodes than the kubelet would align the pod with"
+            return [(phrase, int(far.sum())), *self._why_not(pod, draft, failed[~far])]
+        return self._why_not(pod, draft, failed)
+
+    def _why_not(self, pod: PodClass, draft: Draft, failed: Ints) -> list[tuple[str, int]]:
         gpu = pod.shape.gpu
         with_cards = failed[(draft.card_memory[failed] > 0).any(axis=1) | self._advertised(draft)[failed]]
         reasons = []
@@ -144,7 +155,8 @@ class GPUCards:
     # -- for the exact search ------------------------------------------------------------------------------------
 
     def possible(self, pod: PodClass, draft: Draft) -> Bools:
-        return self.passes(pod, draft)
+        # Which cards are near hangs on who comes before: with other members there it may be others.
+        return self._served(pod, draft, None)
 
     def traits(self, classes: Sequence[MemberClass], draft: Draft) -> Iterable[Ints]:
         if any(each.pod.shape.gpu.demands for each in classes):

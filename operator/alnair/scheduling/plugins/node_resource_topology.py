@@ -7,13 +7,13 @@ be admitted. A node of which no NUMA nodes are published passes. So does a resou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from alnair.scheduling.numa.admit import admit
 from alnair.scheduling.numa.masks import places
-from alnair.scheduling.numa.orders import Crowd, all_admitted, crowd, masks
+from alnair.scheduling.numa.node import admitted, likely_masks, standing, with_zones
 from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.scheduling.words import count
 from alnair.state.alignment import Alignment
@@ -37,9 +37,9 @@ class NodeResourceTopologyMatch:
         alignment = pod.shape.alignment
         if alignment is None:
             return mask
-        standing = _standing(draft)
-        for place, zones in _with_zones(draft):
-            mask[place] &= _admitted(alignment, zones, standing.get(int(draft.rows[place]), []))
+        there = standing(draft)
+        for place, zones in with_zones(draft):
+            mask[place] &= admitted(alignment, zones, there.get(int(draft.rows[place]), []))
         return mask
 
     def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
@@ -87,26 +87,16 @@ def _nearness(mask: int, costs: Sequence[Sequence[int]]) -> float:
     return 1.0 - (mean - min(every)) / span if span else 1.0
 
 
-def likely_masks(alignment: Alignment, draft: Draft, place: int) -> set[tuple[int | None, ...]]:
-    """By container, where the kubelet may put the pod on this node: more than one answer where it hangs on the order
-    in which pods come, none where it may be refused or nothing is published."""
-    zones = draft.zones.nodes.get(draft.names[place])
-    machine = zones.published() if zones is not None else None
-    if zones is None or machine is None:
-        return set()
-    others = _standing(draft).get(int(draft.rows[place]), [])
-    return masks(machine, zones.rules, _together(alignment, zones, others), alignment)
-
-
 def _score(pod: PodClass, draft: Draft, worth: _Worth) -> Floats:
     scores = np.zeros(len(draft.names))
     alignment = pod.shape.alignment
     if alignment is None:
         return scores
-    for place, zones in _with_zones(draft):
+    there = standing(draft)
+    for place, zones in with_zones(draft):
         machine = zones.published()
         if machine is not None:
-            found = likely_masks(alignment, draft, place)
+            found = likely_masks(alignment, zones, there.get(int(draft.rows[place]), []))
             spread = [_union(each, machine) for each in found]
             scores[place] = min((worth(each, zones.costs) for each in spread), default=0.0)
     return scores
@@ -117,36 +107,6 @@ def _union(each: tuple[int | None, ...], machine: Machine) -> int:
     for mask in each:
         whole |= machine.every if mask is None else mask
     return whole or machine.every
-
-
-def _with_zones(draft: Draft) -> list[tuple[int, NodeZones]]:
-    nodes = draft.zones.nodes
-    return [(place, nodes[name]) for place, name in enumerate(draft.names) if name in nodes]
-
-
-def _standing(draft: Draft) -> Mapping[int, list[Alignment]]:
-    """By row of the books, what those ask for who stand there in the draft."""
-    found: dict[int, list[Alignment]] = {}
-    for row, pod, _, sign in draft.journal:
-        if pod is None or pod.shape.alignment is None:
-            continue
-        there = found.setdefault(row, [])
-        if sign > 0:
-            there.append(pod.shape.alignment)
-        else:
-            there.remove(pod.shape.alignment)
-    return found
-
-
-def _together(alignment: Alignment, zones: NodeZones, others: Sequence[Alignment]) -> Crowd:
-    return crowd([alignment, *others, *zones.pending()])
-
-
-def _admitted(alignment: Alignment, zones: NodeZones, others: Sequence[Alignment]) -> bool:
-    machine = zones.published()
-    if machine is None:
-        return False
-    return all_admitted(machine, zones.rules, _together(alignment, zones, others))
 
 
 def _why(alignment: Alignment | None, zones: NodeZones | None) -> str:
