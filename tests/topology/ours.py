@@ -10,29 +10,36 @@ import msgspec
 
 from alnair.api.topology import NodeResourceTopology
 from alnair.scheduling.numa.admit import Verdict, admit
+from alnair.scheduling.numa.orders import devices
 from alnair.state import wire
 from alnair.state.alignment import Alignment, AlignmentReader
-from alnair.state.machine import Machine, machine_of, rules_of
+from alnair.state.machine import Machine, Rules, machine_of, rules_of
 from topology.drawing import Case
+
+NOTHING = Alignment(())
 
 
 def verdicts(case: Case) -> Iterator[tuple[Verdict, Machine]]:
     """One for each pod, up to the first that is refused or of which the kubelet itself leaves something to chance."""
-    published = NodeResourceTopology.model_validate(topology(case))
-    machine, rules = machine_of(published), rules_of(published)
-    assert machine is not None
-    machine = replace(machine, groups=_groups(case, machine))  # which nobody publishes
+    there, rules = machine(case)
     chance: frozenset[str] = frozenset()
     for containers in case["pods"]:
-        need = alignment(containers) or Alignment(())
-        verdict = admit(need, machine, rules)
-        if chance.intersection(name for each in need.containers for name, _ in each.devices):
+        need = alignment(containers) or NOTHING
+        verdict = admit(need, there, rules)
+        if chance.intersection(devices(need)):
             verdict = replace(verdict, certain=False)
-        yield verdict, machine
+        yield verdict, there
         if not verdict.admitted or not verdict.certain:
             return
-        machine = verdict.machine
+        there = verdict.machine
         chance |= verdict.unsettled
+
+
+def machine(case: Case) -> tuple[Machine, Rules]:
+    published = NodeResourceTopology.model_validate(topology(case))
+    found = machine_of(published)
+    assert found is not None
+    return replace(found, groups=_groups(case, found)), rules_of(published)  # groups are published by nobody
 
 
 def alignment(containers: list[dict[str, Any]]) -> Alignment | None:

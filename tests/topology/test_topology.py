@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
+from random import Random
 
 import pytest
 
 from alnair.sandbox.progress import Report
 from alnair.scheduling.numa import admit, allocate, hints
+from alnair.scheduling.numa.orders import all_admitted, crowd
+from topology import ours
+from topology.drawing import COMBINATIONS, draw
 from topology.kubelet import Kubelet, program
 from topology.run import run
 
@@ -50,3 +55,21 @@ def test_arithmetic_that_forgets_something_is_found_out(
         assert run(SEED, 400, kubelet.verdicts).disagreements
     finally:
         admit.admit.cache_clear()
+
+
+@pytest.mark.slow
+def test_pods_that_we_let_in_together_are_admitted_by_the_kubelet_in_every_order(kubelet: Kubelet) -> None:
+    together = 0
+    for number in range(1200):
+        case = draw(Random(f"{SEED}/{number}"), COMBINATIONS[number % len(COMBINATIONS)])
+        if len(case["pods"]) < 2:
+            continue
+        machine, rules = ours.machine(case)
+        needs = [ours.alignment(each) or ours.NOTHING for each in case["pods"]]
+        if not all_admitted(machine, rules, crowd(needs)):
+            continue
+        together += 1
+        for order in permutations(case["pods"]):
+            told = kubelet.verdicts({**case, "pods": list(order)})
+            assert all(each["admitted"] for each in told), {**case, "pods": list(order)}
+    assert together > 100

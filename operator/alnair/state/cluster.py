@@ -319,10 +319,10 @@ class ClusterState:
 
     def _tell_zones(self, uid: str, before: Charge | None, after: Charge | None) -> None:
         """Who is on nodes with published NUMA nodes, and whether it runs by now."""
-        gone = before is not None and (after is None or after.node != before.node)
-        if before is not None and gone and before.node in self.zones.nodes:
+        here = after.node if after is not None and after.guest is not None else ""
+        if before is not None and before.node != here and before.node in self.zones.nodes:
             self.zones.left(before.node, uid)
-        if after is None or after.guest is None or after.node not in self.zones.nodes:
+        if after is None or here not in self.zones.nodes:
             return
         if (
             self.zones.seen(after.node, uid, self.pods[uid])

@@ -13,7 +13,7 @@ from alnair.api.topology import NodeResourceTopology, Zone
 from alnair.state.inventory import numa_number
 
 ZONE_NUMA = "Node"
-MOST_ZONES = 16  # with every set of them looked at, more would take too long
+MOST_ZONES = 64  # the kubelet keeps them in so many bits
 DEFAULT_MOST_ZONES = 8  # of the kubelet, where nobody tells another number
 
 NONE, BEST_EFFORT, RESTRICTED, SINGLE = "none", "best-effort", "restricted", "single-numa-node"

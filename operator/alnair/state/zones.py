@@ -35,6 +35,7 @@ from alnair.state.machine import (
 from alnair.state.pods import Pod
 
 RUNNING = "Running"
+MOST_ZONES_TOGETHER = 10  # where every set of NUMA nodes has to be looked at
 OBJECTS_AT_MOST = 3  # that a running pod waits for a fingerprint that fits
 NEWEST_AT_MOST = 32  # pods that came last, of which each may be the first that is not counted
 
@@ -138,18 +139,18 @@ class Zones:
     def __init__(self) -> None:
         self.nodes: dict[str, NodeZones] = {}
 
-    def publish(self, name: str, topology: NodeResourceTopology, present: Iterable[tuple[str, Pod]]) -> str:
-        """Returns what is wrong with the object, if anything. `present`: pods on the node, should it be new to us."""
+    def publish(self, name: str, topology: NodeResourceTopology, present: Iterable[tuple[str, Pod]]) -> None:
+        """`present`: pods on the node, should it be new to us."""
         read = _read(topology)
         known = self.nodes.get(name)
         if read is None:
             self.nodes.pop(name, None)
-            return ""
+            return
         if known is None:
             self.nodes[name] = read
             for uid, pod in present:
                 self.seen(name, uid, pod)
-            return read.problem
+            return
         for each in known.residents.values():
             if each.running and not each.counted:
                 each.objects += 1
@@ -157,29 +158,28 @@ class Zones:
         read.residents = known.residents
         read.matched = known.matched and known.told == read.told
         self.nodes[name] = read
-        return read.problem
 
     def drop(self, name: str) -> None:
         self.nodes.pop(name, None)
 
     def seen(self, name: str, uid: str, pod: Pod) -> bool:
-        """A pod is on this node, or planned to be. Whether something is other than before."""
+        """A pod is on this node, or planned to be. Whether more may be free for that than before."""
         node = self.nodes[name]
         known = node.residents.get(uid)
         running, bound = pod.phase == RUNNING, bool(pod.node)
-        if known is not None:
-            same = known.running == running and known.bound == bound
-            known.running, known.bound = running, bound
-            if same:
-                return False
-        else:
+        if known is None:
             # Where nothing tells which pods are counted, one that ran before we saw it is.
             counted = running and not node.told
             node.residents[uid] = Resident(
                 pod.namespace, pod.name, pod.shape.alignment, bound, running, counted=counted
             )
-        node.changed()
-        return True
+            node.changed()
+            return False
+        starts = running and not known.running
+        known.running, known.bound, known.alignment = running, bound, pod.shape.alignment
+        if starts:
+            node.changed()
+        return starts and bool(node.told) and not node.matched
 
     def left(self, name: str, uid: str) -> None:
         node = self.nodes[name]
@@ -200,6 +200,11 @@ def _read(topology: NodeResourceTopology) -> NodeZones | None:
         return NodeZones(rules, None, problem=f"NodeResourceTopology: {error}")
     if machine is None or (rules.policy == NONE and not machine.memory):
         return None
+    if rules.policy != SINGLE and len(machine.ids) > MOST_ZONES_TOGETHER:
+        problem = (
+            f"NodeResourceTopology: {len(machine.ids)} zones of type Node; {MOST_ZONES_TOGETHER} are the most"
+        )
+        return NodeZones(rules, None, problem=problem) if rules.policy == RESTRICTED else None
     return NodeZones(
         rules,
         machine,

@@ -153,6 +153,14 @@ def test_another_schedulers_pod_takes_its_place_on_some_numa_node() -> None:
     assert let_through(RULE, cluster, worker("6")) == ["a"]
 
 
+def test_a_pod_that_ended_is_no_longer_on_its_way() -> None:
+    cluster = Cluster(A.holding(cpu="32"))
+    publish(cluster, HALF, FULL, counting=[])
+    cluster.place(worker("6").named("first"))
+    cluster.state.put_pod(as_pod(worker("6").named("first"), on="a", phase="Failed", reader=cluster.reader))
+    assert let_through(RULE, cluster, worker("6")) == ["a"]
+
+
 def test_a_pod_is_counted_once_when_the_fingerprint_shows_that_the_publisher_has_it() -> None:
     cluster = Cluster(A)
     publish(cluster, HALF, HALF, counting=[])
@@ -260,6 +268,19 @@ def test_the_deprecated_list_of_policies_is_read_where_no_attribute_tells() -> N
     del made["attributes"]
     made["topologyPolicies"] = ["SingleNUMANodePodLevel"]
     cluster.state.put_topology("a", NodeResourceTopology.model_validate(made))
+    assert let_through(RULE, cluster, worker("9")) == []
+
+
+def test_more_numa_nodes_than_can_be_looked_at_together_close_a_restricted_node_only() -> None:
+    cluster = Cluster(A)
+    for policy, passes in (("restricted", []), ("best-effort", ["a"])):
+        made = published("a", *[zone(cpu=(8, 8))] * 12, policy=policy)
+        made["attributes"].append({"name": "topologyManagerMaxNUMANodes", "value": "12"})
+        cluster.state.put_topology("a", NodeResourceTopology.model_validate(made))
+        assert let_through(RULE, cluster, worker("1")) == passes
+    made["attributes"][0]["value"] = "single-numa-node"
+    cluster.state.put_topology("a", NodeResourceTopology.model_validate(made))
+    assert let_through(RULE, cluster, worker("8")) == ["a"]
     assert let_through(RULE, cluster, worker("9")) == []
 
 

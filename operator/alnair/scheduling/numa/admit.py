@@ -38,9 +38,9 @@ class Verdict:
     unsettled: frozenset[str] = frozenset()
 
 
-@lru_cache(maxsize=1 << 15)
+@lru_cache(maxsize=1 << 13)
 def admit(pod: Alignment, machine: Machine, rules: Rules) -> Verdict:
-    desk = Desk(machine)
+    desk = Desk(machine, alone=rules.policy == SINGLE)
     masks: list[int | None] = []
     certain = True
     together = ANYWHERE

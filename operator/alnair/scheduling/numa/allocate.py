@@ -25,6 +25,7 @@ class Desk:
     """A machine on which one pod is being admitted, and what its init containers left to the others."""
 
     machine: Machine
+    alone: bool = False  # only single NUMA nodes are ever chosen
     cpus_again: tuple[int, ...] = ()
     devices_again: dict[str, tuple[int, ...]] = field(default_factory=dict)
     memory_again: dict[int, dict[str, int]] = field(default_factory=dict)
@@ -138,7 +139,7 @@ class Desk:
 
     def _better(self, wanted: dict[str, int], least: int, *, preferred: bool) -> tuple[int, bool]:
         """The best set that could serve it and holds `least`; if `preferred`, it must be preferred too."""
-        found = hints.memory(self.machine, wanted, self.memory_again)
+        found = hints.memory(self.machine, wanted, self.memory_again, alone=self.alone)
         wide = [mask for mask in found.possible if mask & least == least]
         if not wide:
             raise Refused("no set of NUMA nodes has the memory")

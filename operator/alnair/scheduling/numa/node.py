@@ -26,7 +26,7 @@ def standing(draft: Draft) -> Mapping[int, list[Alignment]]:
         there = found.setdefault(row, [])
         if sign > 0:
             there.append(pod.shape.alignment)
-        else:
+        elif pod.shape.alignment in there:
             there.remove(pod.shape.alignment)
     return found
 

@@ -15,7 +15,9 @@ from alnair.scheduling.numa.admit import admit
 from alnair.state.alignment import Alignment
 from alnair.state.machine import Machine, Rules
 
-MOST_GATHERINGS = 500  # subsets of the pods to be gone through, beyond which the answer is no
+# Beyond these the answer is no: pods on their way to one node, and parts of that crowd to be gone through.
+MOST_PODS = 128
+MOST_GATHERINGS = 500
 
 Crowd = frozenset[tuple[Alignment, int]]  # each kind of pod, and how many of it
 End = tuple[
@@ -29,12 +31,13 @@ def crowd(pods: Iterable[Alignment]) -> Crowd:
 
 def all_admitted(machine: Machine, rules: Rules, pods: Crowd) -> bool:
     """In whatever order they come."""
-    if prod(count + 1 for _, count in pods) > MOST_GATHERINGS:
+    counts = [count for _, count in pods]
+    if sum(counts) > MOST_PODS or prod(count + 1 for count in counts) > MOST_GATHERINGS:
         return False
     return ends(machine, rules, pods) is not None
 
 
-@lru_cache(maxsize=1 << 15)
+@lru_cache(maxsize=1 << 13)
 def ends(machine: Machine, rules: Rules, pods: Crowd) -> frozenset[End] | None:
     """How the machine may look when all are there; None if one is, or may be, refused in some order."""
     if not pods:
