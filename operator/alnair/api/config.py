@@ -40,6 +40,8 @@ ScorerName = Literal[
     "BalancedResource",
     "ServiceSpreading",
     "Equal",
+    "LeastNUMANodes",
+    "NUMACost",
     "NodeAffinity",
     "InterPodAffinity",
     "PodTopologySpread",

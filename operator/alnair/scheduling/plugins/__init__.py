@@ -19,6 +19,11 @@ from alnair.scheduling.plugins.node_affinity import NodeAffinity, PreferredNodeA
 from alnair.scheduling.plugins.node_name import NodeName
 from alnair.scheduling.plugins.node_ports import NodePorts
 from alnair.scheduling.plugins.node_ready import NodeReady
+from alnair.scheduling.plugins.node_resource_topology import (
+    LeastNUMANodes,
+    NodeResourceTopologyMatch,
+    NUMACost,
+)
 from alnair.scheduling.plugins.node_resources_fit import NodeResourcesFit
 from alnair.scheduling.plugins.node_selector import NodeSelector
 from alnair.scheduling.plugins.node_unschedulable import NodeUnschedulable
@@ -49,6 +54,7 @@ FILTERS: dict[str, Filter] = {
         InterPodAffinity(),
         PodTopologySpread(),
         NodeResourcesFit(),
+        NodeResourceTopologyMatch(),
         GPUCards(),
     )
 }
@@ -62,6 +68,8 @@ SCORERS: dict[str, Scorer] = {
         BalancedResource(),
         ServiceSpreading(),
         Equal(),
+        LeastNUMANodes(),
+        NUMACost(),
         PreferredNodeAffinity(),
         PreferredCompany(),
         SoftSpread(),
