@@ -25,12 +25,13 @@ class PodFeed:
         ledger: Ledger,
         roster: Roster,
         reports: Reports,
+        delivering: frozenset[str] = frozenset(),
     ) -> None:
         self._state = state
         self._ledger = ledger
         self._roster = roster
         self._reports = reports
-        self._reader = PodReader()
+        self._reader = PodReader(delivering=delivering)
         self.synced = asyncio.Event()
 
     def replace(self, objects: list[wire.Pod]) -> None:

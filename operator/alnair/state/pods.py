@@ -14,6 +14,7 @@ from alnair.api import names
 from alnair.api.gpurequest import NO_GPU, BadRequest, gpu_request
 from alnair.api.quantity import BILLION, BadQuantity, nano
 from alnair.state import wire
+from alnair.state.environment import environment
 from alnair.state.rules import placement_rules
 from alnair.state.shapes import PodShape
 
@@ -80,9 +81,13 @@ class Pod:
 
 
 class PodReader:
-    """Turns wire pods into `Pod`s and keeps one object for each distinct shape."""
+    """Turns wire pods into `Pod`s and keeps one object for each distinct shape.
 
-    def __init__(self) -> None:
+    `delivering`: the schedulers whose pods get their cards through their environment, which is looked at then.
+    """
+
+    def __init__(self, *, delivering: frozenset[str] = frozenset()) -> None:
+        self._delivering = delivering
         self._shapes: dict[PodShape, PodShape] = {}
 
     def read(self, pod: wire.Pod) -> Pod:
@@ -112,8 +117,7 @@ class PodReader:
             labels=meta.labels,
         )
 
-    @staticmethod
-    def _shape(meta: wire.Metadata, spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodShape, str]:
+    def _shape(self, meta: wire.Metadata, spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodShape, str]:
         problem = unsupported_rule(spec)
         try:
             requests = effective_requests(spec, status)
@@ -132,7 +136,13 @@ class PodReader:
             )
         except BadRequest as error:
             gpu, problem = NO_GPU, problem or str(error)
-        shape = PodShape(requests=tuple(sorted(requests.items())), gpu=gpu, **placement_rules(meta, spec))
+        told: bool | None = None
+        if gpu.demands and spec.scheduler_name in self._delivering:
+            told, lacking = environment(spec, gpu)
+            problem = problem or lacking
+        shape = PodShape(
+            requests=tuple(sorted(requests.items())), gpu=gpu, told=told, **placement_rules(meta, spec)
+        )
         return shape, problem
 
 
