@@ -7,7 +7,8 @@ will be written: `names.env_key` of each container with cards, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -16,8 +17,9 @@ from alnair.api.gpurequest import CardDemand, GpuRequest
 from alnair.api.quantity import shown
 from alnair.state import wire
 
+Reading = Mapping[str, str]  # variable -> field path that it reads, empty if none
+
 _DECODER = msgspec.json.Decoder(list[wire.EnvVar])
-_OPENING, _CLOSING = "metadata.annotations['", "']"
 _OURS = f".{names.ENV_DOMAIN}/"
 ADVICE = (
     "the policy that sets it was not in force when the pod was created; delete the pod and create it again "
@@ -31,10 +33,10 @@ def environment(spec: wire.PodSpec, gpu: GpuRequest) -> tuple[bool, str]:
     Whole cards that are asked for by resource can be had from a device plugin without it; nothing else can.
     """
     try:
-        read = {container.name: dict(_references(container)) for container in _containers(spec)}
+        read = {container.name: _reading(container) for container in _containers(spec)}
     except msgspec.DecodeError as error:
         return True, f"spec.containers: the environment cannot be read: {error}"
-    told = any(_OURS in key for variables in read.values() for key in variables.values())
+    told = any(_OURS in path for reading in read.values() for path in reading.values())
     if not told and all(demand.whole and _by_resource(demand, spec) for demand in gpu.demands):
         return False, ""
     return True, _lacking(gpu.demands, read) or _unwritten(gpu.demands, read)
@@ -47,36 +49,43 @@ def _by_resource(demand: CardDemand, spec: wire.PodSpec) -> bool:
     )
 
 
-def _lacking(demands: Iterable[CardDemand], read: dict[str, dict[str, str]]) -> str:
+def _lacking(demands: tuple[CardDemand, ...], read: Mapping[str, Reading]) -> str:
     for demand in demands:
+        where = f"container {shown(demand.container)[1:-1]}"
         if demand.cards > names.MOST_LIMITED_CARDS and not demand.whole:
-            return (
-                f"container {shown(demand.container)[1:-1]}: asks for slices of {demand.cards} cards; "
-                f"its environment has room for {names.MOST_LIMITED_CARDS}"
-            )
+            most = names.MOST_LIMITED_CARDS
+            return f"{where}: asks for slices of {demand.cards} cards; its environment has room for {most}"
         there = read.get(demand.container, {})
-        for variable, value in names.env_of_container(demand.cards, whole=demand.whole).items():
-            key = names.env_key(demand.container, value)
-            if there.get(variable) != key:
-                where = f"container {shown(demand.container)[1:-1]}"
-                return f"{where}: env {variable} is not read from annotation {key}: {ADVICE}"
+        for variable, path in _wanted(demand.container, demand.cards, demand.whole).items():
+            if there.get(variable) != path:
+                return f"{where}: env {variable} is not read from {path}: {ADVICE}"
     return ""
 
 
-def _unwritten(demands: Iterable[CardDemand], read: dict[str, dict[str, str]]) -> str:
-    written = {
-        names.env_key(demand.container, value)
-        for demand in demands
-        for value in names.env_of_container(demand.cards, whole=False).values()
-    }
-    for container, variables in read.items():
-        for variable, key in variables.items():
-            if _OURS in key and key not in written:
+def _unwritten(demands: tuple[CardDemand, ...], read: Mapping[str, Reading]) -> str:
+    written = _written(demands)
+    for container, reading in read.items():
+        for variable, path in reading.items():
+            if _OURS in path and path not in written:
                 where = f"container {shown(container)[1:-1]}: env {shown(variable)[1:-1]}"
-                return (
-                    f"{where} reads annotation {shown(key)[1:-1]}, which is of no card of this pod; remove it"
-                )
+                return f"{where} reads {shown(path)[1:-1]}, which is of no card of this pod; remove it"
     return ""
+
+
+@lru_cache(maxsize=4096)
+def _wanted(container: str, cards: int, whole: bool) -> Reading:
+    return {
+        variable: f"metadata.annotations['{names.env_key(container, value)}']"
+        for variable, value in names.env_of_container(cards, whole=whole).items()
+    }
+
+
+@lru_cache(maxsize=4096)
+def _written(demands: tuple[CardDemand, ...]) -> frozenset[str]:
+    """What a Binding tells the containers, limits of whole cards too."""
+    return frozenset(
+        path for demand in demands for path in _wanted(demand.container, demand.cards, False).values()
+    )
 
 
 def _containers(spec: wire.PodSpec) -> Iterator[wire.Container]:
@@ -84,12 +93,13 @@ def _containers(spec: wire.PodSpec) -> Iterator[wire.Container]:
     yield from spec.containers
 
 
-def _references(container: wire.Container) -> Iterator[tuple[str, str]]:
-    """(variable, annotation that it reads, or nothing) in order: of two with one name the last counts."""
+def _reading(container: wire.Container) -> Reading:
+    """Of two variables with one name the last counts."""
     if not wire.present(container.env):
-        return
-    for variable in _DECODER.decode(container.env):
-        source = variable.value_from.field_ref if variable.value_from is not None else None
-        path = source.field_path if source is not None else ""
-        key = path[len(_OPENING) : -len(_CLOSING)] if path.startswith(_OPENING) else ""
-        yield variable.name, key
+        return {}
+    return {
+        variable.name: variable.value_from.field_ref.field_path
+        if variable.value_from is not None and variable.value_from.field_ref is not None
+        else ""
+        for variable in _DECODER.decode(container.env)
+    }

@@ -69,7 +69,9 @@ def test_a_pod_that_can_be_bound_is_told_or_not(sentence: PodBuilder, told: bool
             id="overridden after it",
         ),
         pytest.param(
-            SLICE.told(cards=2), "env CUDA_DEVICE_MEMORY_LIMIT_1 reads annotation", id="more cards than asked"
+            SLICE.told(cards=2),
+            "env CUDA_DEVICE_MEMORY_LIMIT_1 reads metadata.annotations",
+            id="more cards than asked",
         ),
         pytest.param(
             SLICE.told().with_container("more").slice(memory_gib=1),
@@ -83,7 +85,7 @@ def test_a_pod_that_can_be_bound_is_told_or_not(sentence: PodBuilder, told: bool
         ),
         pytest.param(
             reading("NVIDIA_VISIBLE_DEVICES", "other.env.ai.centaurus.io/visible-devices", SLICE),
-            "env NVIDIA_VISIBLE_DEVICES is not read from annotation main.env",
+            "env NVIDIA_VISIBLE_DEVICES is not read from metadata.annotations['main.env",
             id="another container's",
         ),
         pytest.param(
