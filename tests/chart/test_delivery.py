@@ -75,10 +75,10 @@ def test_all_that_a_binding_writes_is_protected(render: Render) -> None:
         assert f"['{names.NODE}', '{names.GPU_ID}', '{names.GPU_SLICES}']" in text
 
 
-def test_annotations_are_frozen_on_every_way_to_a_pod(render: Render) -> None:
+def test_annotations_and_new_containers_are_looked_at_on_every_way_to_a_pod(render: Render) -> None:
     (rule,) = policies(render())["delivery-update"]["matchConstraints"]["resourceRules"]
     assert rule["operations"] == ["UPDATE"]
-    assert rule["resources"] == ["pods", "pods/status", "pods/resize", "pods/ephemeralcontainers"]
+    assert rule["resources"] == ["pods", "pods/status", "pods/ephemeralcontainers"]
 
 
 def test_the_policy_runs_again_after_what_others_change(render: Render) -> None:
