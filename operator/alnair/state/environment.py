@@ -51,14 +51,13 @@ def _by_resource(demand: CardDemand, spec: wire.PodSpec) -> bool:
 
 def _lacking(demands: tuple[CardDemand, ...], read: Mapping[str, Reading]) -> str:
     for demand in demands:
-        where = f"container {shown(demand.container)[1:-1]}"
         if demand.cards > names.MOST_LIMITED_CARDS and not demand.whole:
-            most = names.MOST_LIMITED_CARDS
-            return f"{where}: asks for slices of {demand.cards} cards; its environment has room for {most}"
+            asked = f"asks for slices of {demand.cards} cards"
+            return f"{_named(demand.container)}: {asked}; its environment has room for {names.MOST_LIMITED_CARDS}"
         there = read.get(demand.container, {})
         for variable, path in _wanted(demand.container, demand.cards, demand.whole).items():
             if there.get(variable) != path:
-                return f"{where}: env {variable} is not read from {path}: {ADVICE}"
+                return f"{_named(demand.container)}: env {variable} is not read from {path}: {ADVICE}"
     return ""
 
 
@@ -67,9 +66,13 @@ def _unwritten(demands: tuple[CardDemand, ...], read: Mapping[str, Reading]) -> 
     for container, reading in read.items():
         for variable, path in reading.items():
             if _OURS in path and path not in written:
-                where = f"container {shown(container)[1:-1]}: env {shown(variable)[1:-1]}"
-                return f"{where} reads {shown(path)[1:-1]}, which is of no card of this pod; remove it"
+                reads = f"env {shown(variable)[1:-1]} reads {shown(path)[1:-1]}"
+                return f"{_named(container)}: {reads}, which is of no card of this pod; remove it"
     return ""
+
+
+def _named(container: str) -> str:
+    return f"container {shown(container)[1:-1]}"
 
 
 @lru_cache(maxsize=4096)
