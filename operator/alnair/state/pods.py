@@ -16,6 +16,7 @@ from alnair.api.nearness import Wish, wish_in
 from alnair.api.quantity import BILLION, BadQuantity, nano
 from alnair.state import wire
 from alnair.state.alignment import CARD_RESOURCES, AlignmentReader
+from alnair.state.environment import environment
 from alnair.state.rules import placement_rules
 from alnair.state.shapes import PodShape
 
@@ -87,9 +88,13 @@ class Pod:
 
 
 class PodReader:
-    """Turns wire pods into `Pod`s and keeps one object for each distinct shape."""
+    """Turns wire pods into `Pod`s and keeps one object for each distinct shape.
 
-    def __init__(self) -> None:
+    `delivering`: the schedulers whose pods get their cards through their environment, which is looked at then.
+    """
+
+    def __init__(self, *, delivering: frozenset[str] = frozenset()) -> None:
+        self._delivering = delivering
         self._shapes: dict[PodShape, PodShape] = {}
         self._alignments = AlignmentReader()
 
@@ -146,10 +151,15 @@ class PodReader:
             )
         except BadRequest as error:
             gpu, problem = NO_GPU, problem or str(error)
+        told: bool | None = None
+        if gpu.demands and spec.scheduler_name in self._delivering:
+            told, lacking = environment(spec, gpu)
+            problem = problem or lacking
         shape = PodShape(
             requests=tuple(sorted(requests.items())),
             gpu=gpu,
             alignment=alignment,
+            told=told,
             **placement_rules(meta, spec),
         )
         return shape, problem

@@ -92,6 +92,7 @@ class PodShape:
 
     requests: tuple[tuple[str, int], ...]
     gpu: GpuRequest = NO_GPU
+    told: bool | None = None  # its environment tells the containers their cards; None = nobody asks
     node_selector: tuple[tuple[str, str], ...] = ()
     node_terms: tuple[NodeTerm, ...] | None = None  # any of them; None = no such rule
     preferred_nodes: tuple[tuple[int, NodeTerm], ...] = ()
@@ -125,6 +126,7 @@ class PodShape:
         parts = (
             self.requests,
             self.gpu,
+            self.told,
             self.node_selector,
             self.node_terms,
             self.preferred_nodes,

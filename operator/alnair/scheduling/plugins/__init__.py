@@ -9,6 +9,7 @@ from __future__ import annotations
 from alnair.scheduling.plugins.allocation_scores import BinPack, Spread
 from alnair.scheduling.plugins.balanced_resource import BalancedResource
 from alnair.scheduling.plugins.card_order import BestFit, WorstFit
+from alnair.scheduling.plugins.delivery import Delivery
 from alnair.scheduling.plugins.equal import Equal
 from alnair.scheduling.plugins.gpu_cards import GPUCards
 from alnair.scheduling.plugins.image_locality import ImageLocality
@@ -55,6 +56,7 @@ FILTERS: dict[str, Filter] = {
         PodTopologySpread(),
         NodeResourcesFit(),
         NodeResourceTopologyMatch(),
+        Delivery(),
         GPUCards(),
     )
 }
