@@ -1,0 +1,155 @@
+"""Every kind of GPU request that the churn draws: one entry of KINDS each, and nothing else to change for a new one.
+
+A kind writes its request on a pod in one of the dialects, and says in the churn's own words what must come of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from alnair.api import names
+from alnair.sandbox import fleet
+from churn.requests import Ask, Asked
+from conformance.drawing.dice import Dice
+from harness.builders import PodBuilder
+
+MODELS = (fleet.A100_80, fleet.A100_40, fleet.A10, fleet.L4, fleet.T4, fleet.V100)
+LARGEST_GIB = max(kind.memory_mib for kind in MODELS) // 1024
+MAIN = "main"
+
+Drawn = tuple[PodBuilder, Asked | None]
+"""The pod with its request, and what it must be given; None if it must never be bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    name: str
+    weight: float
+    draw: Callable[[Dice, PodBuilder], Drawn]
+
+
+def _whole(dice: Dice, pod: PodBuilder) -> Drawn:
+    cards = dice.weighted([(1, 5.0), (2, 3.0), (4, 1.0), (8, 0.3)])
+    return pod.asking(gpu=cards), Asked((Ask(MAIN, cards, whole=True),))
+
+
+def _whole_of_model(dice: Dice, pod: PodBuilder) -> Drawn:
+    models = tuple(kind.model for kind in dice.some(MODELS, 1, 3))
+    cards = dice.number(1, 2)
+    return pod.asking(gpu=cards).of_model(*models), Asked((Ask(MAIN, cards, whole=True),), models=models)
+
+
+def _gib(dice: Dice, pod: PodBuilder) -> Drawn:
+    size = dice.number(1, 20)
+    return pod.slice(memory_gib=size), Asked((Ask(MAIN, memory_mib=1024 * size),))
+
+
+def _gib_and_compute(dice: Dice, pod: PodBuilder) -> Drawn:
+    size, compute = dice.number(1, 16), dice.number(1, 100)
+    return (
+        pod.slice(memory_gib=size, compute=compute),
+        Asked((Ask(MAIN, memory_mib=1024 * size, compute=compute),)),
+    )
+
+
+def _tiny(dice: Dice, pod: PodBuilder) -> Drawn:
+    """So small that slots run out before memory does."""
+    size = dice.number(1, 300)
+    return pod.slice_by_annotation(f"{size}Mi"), Asked((Ask(MAIN, memory_mib=size),))
+
+
+def _by_annotation(dice: Dice, pod: PodBuilder) -> Drawn:
+    size, compute, cards = dice.number(500, 16_000), dice.number(0, 60), dice.number(1, 3)
+    return (
+        pod.slice_by_annotation(f"{size}Mi", compute=compute, count=cards),
+        Asked((Ask(MAIN, cards, memory_mib=size, compute=compute),)),
+    )
+
+
+def _of_model(dice: Dice, pod: PodBuilder) -> Drawn:
+    models = tuple(kind.model for kind in dice.some(MODELS, 1, 2))
+    size = dice.number(1, 12)
+    return (
+        pod.slice_by_annotation(f"{size}Gi").of_model(*models),
+        Asked((Ask(MAIN, memory_mib=1024 * size),), models=models),
+    )
+
+
+def _hami(dice: Dice, pod: PodBuilder) -> Drawn:
+    size, cards = dice.number(256, 14_000), dice.number(1, 2)
+    return (
+        pod.asking(gpu=cards, resources={names.NVIDIA_GPUMEM: str(size)}),
+        Asked((Ask(MAIN, cards, memory_mib=size),)),
+    )
+
+
+def _hami_cores(dice: Dice, pod: PodBuilder) -> Drawn:
+    size, cores = dice.number(256, 14_000), dice.number(1, 100)
+    return (
+        pod.asking(resources={names.NVIDIA_GPUMEM: str(size), names.NVIDIA_GPUCORES: str(cores)}),
+        Asked((Ask(MAIN, memory_mib=size, compute=cores),)),
+    )
+
+
+def _two_containers(dice: Dice, pod: PodBuilder) -> Drawn:
+    first, second, compute = dice.number(1, 12), dice.number(1, 12), dice.number(0, 50)
+    made = pod.slice(memory_gib=first).with_container("second").slice(memory_gib=second, compute=compute)
+    asks = (Ask(MAIN, memory_mib=1024 * first), Ask("second", memory_mib=1024 * second, compute=compute))
+    return made.with_container("log").asking(cpu="10m"), Asked(asks)
+
+
+def _whole_and_slice(dice: Dice, pod: PodBuilder) -> Drawn:
+    size = dice.number(1, 8)
+    made = pod.asking(gpu=1).with_container("second").slice(memory_gib=size)
+    return made, Asked((Ask(MAIN, whole=True), Ask("second", memory_mib=1024 * size)))
+
+
+def _two_whole(dice: Dice, pod: PodBuilder) -> Drawn:
+    made = pod.asking(gpu=1).with_container("second").asking(gpu=1)
+    return made, Asked((Ask(MAIN, whole=True), Ask("second", whole=True)))
+
+
+def _no_gpu(dice: Dice, pod: PodBuilder) -> Drawn:
+    return pod.asking(cpu="100m"), Asked()
+
+
+def _too_large(dice: Dice, pod: PodBuilder) -> Drawn:
+    return pod.slice(memory_gib=LARGEST_GIB + dice.number(1, 100)), None
+
+
+def _too_many(dice: Dice, pod: PodBuilder) -> Drawn:
+    return pod.asking(gpu=dice.number(9, 16)), None
+
+
+def _contradiction(dice: Dice, pod: PodBuilder) -> Drawn:
+    return dice.pick(
+        [
+            pod.asking(gpu=1, resources={names.VGPU_MEMORY: "4"}),
+            pod.slice(memory_gib=4, compute=150),
+            pod.slice_by_annotation("4000"),
+            pod.slice_by_annotation("4Gi").asking(gpu=1),
+            pod.slice_by_annotation("4Gi").of_model("NVIDIA-Nothing"),
+            pod.asking(resources={names.VGPU_COMPUTE: "20"}),
+        ]
+    ), None
+
+
+KINDS = (
+    Kind("whole", 12, _whole),
+    Kind("whole-of-model", 5, _whole_of_model),
+    Kind("gib", 10, _gib),
+    Kind("gib-compute", 12, _gib_and_compute),
+    Kind("tiny", 12, _tiny),
+    Kind("annotation", 10, _by_annotation),
+    Kind("annotation-model", 6, _of_model),
+    Kind("hami", 6, _hami),
+    Kind("hami-cores", 6, _hami_cores),
+    Kind("two-containers", 6, _two_containers),
+    Kind("whole-and-slice", 4, _whole_and_slice),
+    Kind("two-whole", 3, _two_whole),
+    Kind("no-gpu", 3, _no_gpu),
+    Kind("too-large", 1, _too_large),
+    Kind("too-many", 1, _too_many),
+    Kind("contradiction", 2, _contradiction),
+)
