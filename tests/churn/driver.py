@@ -14,6 +14,7 @@ from zlib import crc32
 import aiohttp
 
 from alnair.api import names
+from alnair.sandbox.processes import log_tail
 from churn.cluster import Station, node_manifest, topology_manifest
 from churn.plane import Plane
 from churn.words import OF, Object
@@ -32,6 +33,7 @@ class Driver:
         self.faults: Counter[str] = Counter()
         self.departures: Counter[str] = Counter()
         self.kills = 0
+        self.lost_leases = 0
         self._background: set[asyncio.Task[None]] = set()
         self._failed: list[asyncio.Task[None]] = []
         self._restarting = asyncio.Lock()
@@ -39,6 +41,7 @@ class Driver:
     async def do(self, step: Step) -> None:
         for task in self._failed:
             task.result()
+        self._watch_over_the_operator()
         match step:
             case Arrive():
                 await self._arrive(step)
@@ -60,7 +63,8 @@ class Driver:
                 await asyncio.to_thread(self.plane.kept.restart, "kube-apiserver")
 
     async def caught_up(self) -> None:
-        """What was started beside the script has ended."""
+        """What was started beside the script has ended, and the operator runs."""
+        self._watch_over_the_operator()
         while self._background:
             await asyncio.gather(*self._background)
         for task in self._failed:
@@ -193,6 +197,21 @@ class Driver:
         await self._call("PATCH", f"{path}/status", {"status": {"conditions": conditions}})
 
     # -- the operator
+
+    def _watch_over_the_operator(self) -> None:
+        """While the apiserver was away it may have lost its Lease, which ends it; a kubelet would start it again."""
+        operator = self.plane.operator
+        if operator.running() or operator.ended_on_purpose or self._restarting.locked():
+            return
+        if not self.faults["apiserver restarted"]:
+            raise RuntimeError(f"the operator ended by itself{log_tail(operator.log)}")
+        self.lost_leases += 1
+        self._beside(self._start_operator())
+
+    async def _start_operator(self) -> None:
+        async with self._restarting:
+            if not self.plane.operator.running():
+                await self.plane.operator.start(timeout=90)
 
     async def _kill_operator(self, pause: float) -> None:
         async with self._restarting:
