@@ -13,6 +13,7 @@ mismatches
     as its annotations (`_judge_bind`); the exceptions are a lone pod without GPUs, and a lone pod of a device
     plugin's cards, whose record may follow within LATE seconds (decision 6);
     it was given what it asked for, and a pod that can never be served is never bound;
+    its containers' environment, resolved as a kubelet does it, names exactly its cards (with `delivering`);
     while it lives, bound, the record goes on saying so (`_judge_entry`), and so do the annotations;
     no pod is in two records; a gang's first commit has at least minMember pods; an epoch never goes back.
 leaks
@@ -25,7 +26,7 @@ from collections import Counter
 from typing import Final
 
 from alnair.api import names
-from churn import requests, uses
+from churn import delivered, requests, uses
 from churn.findings import LEAK, MISMATCH, OVER_ALLOCATION, Finding
 from churn.seen import Node, Pod, Record, read_node, read_pod, read_record
 from churn.truth import Cards
@@ -40,14 +41,16 @@ RELEASE: Final = 120.0
 class Checker:
     """Tell it every change; `findings` is what is wrong so far."""
 
-    def __init__(self, schedulers: frozenset[str]) -> None:
+    def __init__(self, schedulers: frozenset[str], *, delivering: bool = False) -> None:
         self.findings: list[Finding] = []
         self.bound_kinds: Counter[str] = Counter()
         self.drawn_kinds: Counter[str] = Counter()
         self.longest_release = 0.0
         self.latest_use = 0.0
-        """The longest that a card was out of use when something was still given of it."""
+        """The longest that a card was out of use when something was still given of it, and forgiven."""
+        self.forgiven = 0
         self._schedulers = schedulers
+        self._delivering = delivering
         self._cards = Cards()
         self._nodes: dict[str, list[tuple[float, Node | None]]] = {}
         self._groups: dict[str, int] = {}
@@ -105,7 +108,7 @@ class Checker:
         was = before if before is not None and before.uid == after.uid else None
         if after.node and (was is None or not was.node):
             self._judge_bind(after, change)
-        elif after.node and was is not None and was.given != after.given:
+        elif after.node and was is not None and (was.given, was.told) != (after.given, after.told):
             self._say(MISMATCH, change, f"the annotations of bound pod {after} changed", str(after))
 
     def _ended(self, pod: Pod, at: float) -> None:
@@ -134,6 +137,8 @@ class Checker:
         else:
             self._say(MISMATCH, change, f"{pod} is bound and stands in no record", str(pod))
         self._judge_request(pod, pod.given, change)
+        if self._delivering and (wrong := delivered.differs(pod.told, pod.given)):
+            self._say(MISMATCH, change, f"{pod} is not told its cards: {wrong}", str(pod))
         self._judge_counts(pod, change)
 
     def _compare(self, pod: Pod, entries: dict[str, Given], change: Change) -> None:
@@ -267,6 +272,7 @@ class Checker:
         there = self._cards.lately(node, name, since=change.at - GRACE)
         if (since := self._cards.out_of_use_since(node, name)) is not None and there.usable:
             self.latest_use = max(self.latest_use, change.at - since)
+            self.forgiven += 1
         total = Use(
             sum(use.memory_mib for use in takers.values()),
             sum(use.compute_percent for use in takers.values()),

@@ -23,29 +23,37 @@ Drawn = tuple[PodBuilder, Asked | None]
 
 
 @dataclass(frozen=True, slots=True)
+class Scene:
+    """What a request may speak of."""
+
+    cards: tuple[str, ...] = ()
+    """Names of cards that may be given by name."""
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
     name: str
     weight: float
-    draw: Callable[[Dice, PodBuilder], Drawn]
+    draw: Callable[[Dice, PodBuilder, Scene], Drawn]
 
 
-def _whole(dice: Dice, pod: PodBuilder) -> Drawn:
+def _whole(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     cards = dice.weighted([(1, 5.0), (2, 3.0), (4, 1.0), (8, 0.3)])
     return pod.asking(gpu=cards), Asked((Ask(MAIN, cards, whole=True),))
 
 
-def _whole_of_model(dice: Dice, pod: PodBuilder) -> Drawn:
+def _whole_of_model(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     models = tuple(kind.model for kind in dice.some(MODELS, 1, 3))
     cards = dice.number(1, 2)
     return pod.asking(gpu=cards).of_model(*models), Asked((Ask(MAIN, cards, whole=True),), models=models)
 
 
-def _gib(dice: Dice, pod: PodBuilder) -> Drawn:
+def _gib(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     size = dice.number(1, 20)
     return pod.slice(memory_gib=size), Asked((Ask(MAIN, memory_mib=1024 * size),))
 
 
-def _gib_and_compute(dice: Dice, pod: PodBuilder) -> Drawn:
+def _gib_and_compute(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     size, compute = dice.number(1, 16), dice.number(1, 100)
     return (
         pod.slice(memory_gib=size, compute=compute),
@@ -53,13 +61,13 @@ def _gib_and_compute(dice: Dice, pod: PodBuilder) -> Drawn:
     )
 
 
-def _tiny(dice: Dice, pod: PodBuilder) -> Drawn:
+def _tiny(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     """So small that slots run out before memory does."""
     size = dice.number(1, 300)
     return pod.slice_by_annotation(f"{size}Mi"), Asked((Ask(MAIN, memory_mib=size),))
 
 
-def _by_annotation(dice: Dice, pod: PodBuilder) -> Drawn:
+def _by_annotation(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     size, compute, cards = dice.number(500, 16_000), dice.number(0, 60), dice.number(1, 3)
     return (
         pod.slice_by_annotation(f"{size}Mi", compute=compute, count=cards),
@@ -67,7 +75,7 @@ def _by_annotation(dice: Dice, pod: PodBuilder) -> Drawn:
     )
 
 
-def _of_model(dice: Dice, pod: PodBuilder) -> Drawn:
+def _of_model(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     models = tuple(kind.model for kind in dice.some(MODELS, 1, 2))
     size = dice.number(1, 12)
     return (
@@ -76,7 +84,7 @@ def _of_model(dice: Dice, pod: PodBuilder) -> Drawn:
     )
 
 
-def _hami(dice: Dice, pod: PodBuilder) -> Drawn:
+def _hami(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     size, cards = dice.number(256, 14_000), dice.number(1, 2)
     return (
         pod.asking(gpu=cards, resources={names.NVIDIA_GPUMEM: str(size)}),
@@ -84,7 +92,7 @@ def _hami(dice: Dice, pod: PodBuilder) -> Drawn:
     )
 
 
-def _hami_cores(dice: Dice, pod: PodBuilder) -> Drawn:
+def _hami_cores(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     size, cores = dice.number(256, 14_000), dice.number(1, 100)
     return (
         pod.asking(resources={names.NVIDIA_GPUMEM: str(size), names.NVIDIA_GPUCORES: str(cores)}),
@@ -92,37 +100,37 @@ def _hami_cores(dice: Dice, pod: PodBuilder) -> Drawn:
     )
 
 
-def _two_containers(dice: Dice, pod: PodBuilder) -> Drawn:
+def _two_containers(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     first, second, compute = dice.number(1, 12), dice.number(1, 12), dice.number(0, 50)
     made = pod.slice(memory_gib=first).with_container("second").slice(memory_gib=second, compute=compute)
     asks = (Ask(MAIN, memory_mib=1024 * first), Ask("second", memory_mib=1024 * second, compute=compute))
     return made.with_container("log").asking(cpu="10m"), Asked(asks)
 
 
-def _whole_and_slice(dice: Dice, pod: PodBuilder) -> Drawn:
+def _whole_and_slice(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     size = dice.number(1, 8)
     made = pod.asking(gpu=1).with_container("second").slice(memory_gib=size)
     return made, Asked((Ask(MAIN, whole=True), Ask("second", memory_mib=1024 * size)))
 
 
-def _two_whole(dice: Dice, pod: PodBuilder) -> Drawn:
+def _two_whole(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     made = pod.asking(gpu=1).with_container("second").asking(gpu=1)
     return made, Asked((Ask(MAIN, whole=True), Ask("second", whole=True)))
 
 
-def _no_gpu(dice: Dice, pod: PodBuilder) -> Drawn:
+def _no_gpu(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     return pod.asking(cpu="100m"), Asked()
 
 
-def _too_large(dice: Dice, pod: PodBuilder) -> Drawn:
+def _too_large(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     return pod.slice(memory_gib=LARGEST_GIB + dice.number(1, 100)), None
 
 
-def _too_many(dice: Dice, pod: PodBuilder) -> Drawn:
+def _too_many(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     return pod.asking(gpu=dice.number(9, 16)), None
 
 
-def _contradiction(dice: Dice, pod: PodBuilder) -> Drawn:
+def _contradiction(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     return dice.pick(
         [
             pod.asking(gpu=1, resources={names.VGPU_MEMORY: "4"}),

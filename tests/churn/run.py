@@ -104,6 +104,7 @@ async def churn(
         "operator_kills": driver.kills,
         "operator_lost_lease": driver.lost_leases,
         "longest_release_seconds": round(checker.longest_release, 1),
+        "given_of_cards_just_lost": checker.forgiven,
         "latest_use_of_a_lost_card_seconds": round(checker.latest_use, 1),
         "seconds": round(time.monotonic() - began, 1),
     }

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 
 from alnair.api import names
+from churn.delivered import Environment, environment
 from churn.uses import Given, given
 from churn.words import ASKS, KIND, Object
 
@@ -26,6 +27,7 @@ class Pod:
     card_list: str
     asks: str
     kind: str
+    told: Environment
     whole_cards: int
     """nvidia.com/gpu, as Kubernetes counts it for a pod."""
 
@@ -65,6 +67,7 @@ def read_pod(manifest: Object | None, schedulers: frozenset[str]) -> Pod | None:
         card_list=annotations.get(names.GPU_ID, ""),
         asks=annotations.get(ASKS, ""),
         kind=annotations.get(KIND, ""),
+        told=environment(manifest),
         whole_cards=_whole_cards(spec),
     )
 

@@ -47,8 +47,8 @@ def main(*pieces: Object, name: str = "main", stage: str = "") -> Object:
 class Tale:
     """A pod's UID is `<name>!`; a record of a lone pod is named as the pod."""
 
-    def __init__(self) -> None:
-        self.checker = Checker(frozenset({SCHEDULER}))
+    def __init__(self, *, delivering: bool = False) -> None:
+        self.checker = Checker(frozenset({SCHEDULER}), delivering=delivering)
         self._revision = 0
         self._at = 1000.0
         self._pods: dict[str, Object] = {}
@@ -113,6 +113,15 @@ class Tale:
             names.GPU_ID: ",".join(cards),
             names.GPU_SLICES: json.dumps(containers),
         }
+        return self._write(name)
+
+    def reading(self, name: str, **variables: str) -> int:
+        """The pod's container reads these variables from annotations of these keys."""
+        env = [
+            {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}}
+            for variable, key in variables.items()
+        ]
+        self._pods[name]["spec"]["containers"][0]["env"] = env
         return self._write(name)
 
     def annotate(self, name: str, key: str, value: str) -> int:

@@ -164,6 +164,7 @@ def test_what_is_given_just_after_the_card_failed_is_forgiven(tale: Tale) -> Non
     tale.recorded_and_bound("x", "n", main(piece("a")))
     assert tale.findings == []
     assert 0 < tale.checker.latest_use < GRACE
+    assert tale.checker.forgiven == 1
 
 
 @pytest.mark.parametrize(
@@ -412,6 +413,54 @@ def test_a_pod_is_given_what_it_asked_for(
 def test_a_pod_that_can_never_be_served_is_bound(tale: Tale) -> None:
     tale.pod("x", never=True)
     revision = tale.bind("x", "n")
+    assert tale.said() == [(MISMATCH, revision)]
+
+
+# -- what the containers are told ----------------------------------------------------------------------------------
+
+VARIABLES = {
+    "NVIDIA_VISIBLE_DEVICES": "k/cards",
+    "CUDA_DEVICE_SM_LIMIT": "k/sm",
+    "CUDA_DEVICE_MEMORY_LIMIT_0": "k/0",
+}
+
+
+@pytest.mark.parametrize(
+    ("variables", "values", "right"),
+    [
+        (VARIABLES, {"k/cards": "a", "k/sm": "5", "k/0": "1000m"}, True),
+        (VARIABLES, {"k/cards": "b", "k/sm": "5", "k/0": "1000m"}, False),
+        (VARIABLES, {"k/cards": "a", "k/sm": "5", "k/0": "999m"}, False),
+        (VARIABLES, {"k/cards": "a", "k/sm": "5"}, False),
+        (
+            {**VARIABLES, "CUDA_DEVICE_MEMORY_LIMIT_1": "k/0"},
+            {"k/cards": "a", "k/sm": "5", "k/0": "1000m"},
+            False,
+        ),
+        ({"NVIDIA_VISIBLE_DEVICES": "k/cards"}, {"k/cards": "a"}, False),
+        ({}, {}, False),
+    ],
+)
+def test_a_container_is_told_exactly_its_cards(
+    variables: dict[str, str], values: dict[str, str], right: bool
+) -> None:
+    tale = Tale(delivering=True)
+    tale.node("n", card("a"), card("b"))
+    tale.pod("x")
+    tale.reading("x", **variables)
+    for key, value in values.items():
+        tale.annotate("x", key, value)
+    tale.record("x", entry("x", "n", main(piece("a", 1000, 5))))
+    revision = tale.bind("x", "n", main(piece("a", 1000, 5)))
+    assert tale.said() == ([] if right else [(MISMATCH, revision)])
+
+
+def test_what_a_bound_container_is_told_is_frozen(tale: Tale) -> None:
+    tale.pod("x")
+    tale.reading("x", NVIDIA_VISIBLE_DEVICES="k/cards")
+    tale.record("x", entry("x", "n", main(piece("a"))))
+    tale.bind("x", "n", main(piece("a")))
+    revision = tale.annotate("x", "k/cards", "b")
     assert tale.said() == [(MISMATCH, revision)]
 
 

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from churn import faults, requests
 from churn.cluster import Station
-from churn.kinds import KINDS
+from churn.kinds import KINDS, Scene
 from churn.words import ASKS, HOLD, KIND, NEVER, OF, Object
 from conformance.drawing.dice import Dice
 from harness.builders import PodBuilder, deployment, group, job, pod
@@ -105,6 +105,9 @@ class Script:
         self._wanted = pods
         self._well = {station.name: station for station in stations}
         self._now = dict(self._well)
+        self._scene = Scene(
+            tuple(card.id for station in stations if not station.counted for card in station.cards)
+        )
         self._room = CROWDED * sum(len(station.cards) for station in stations)
         self._live: list[Work] = []
         self._held: list[tuple[int, Work]] = []
@@ -234,7 +237,7 @@ class Script:
         """A pod of a drawn kind, and how many cards it comes to."""
         kind = self._dice.weighted([(kind, kind.weight) for kind in KINDS])
         scheduler = self._scheduler + self._dice.pick(PROFILES)
-        made, asked = kind.draw(self._dice, pod(name).by(scheduler).labelled({OF: name}))
+        made, asked = kind.draw(self._dice, pod(name).by(scheduler).labelled({OF: name}), self._scene)
         self.drawn[kind.name] += counting
         self.pods += counting
         told = NEVER if asked is None else requests.told(asked)
