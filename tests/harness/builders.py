@@ -336,6 +336,7 @@ class NodeBuilder:
     taints: tuple[dict[str, str], ...] = ()
     unschedulable: bool = False
     images: tuple[tuple[str, int], ...] = ()
+    distance: Callable[[int, int], int] | None = None
 
     def named(self, name: str) -> Self:
         return replace(self, name=name)
@@ -345,6 +346,10 @@ class NodeBuilder:
     ) -> Self:
         """Adds equal cards; said twice with different ones, the node is mixed."""
         return replace(self, cards=self.cards + (CardKind(model, memory_mib),) * count)
+
+    def linked(self, distance: Callable[[int, int], int] = fleet.nvlink_pairs) -> Self:
+        """How far its cards are from each other, told by a NodeResourceTopology."""
+        return replace(self, distance=distance)
 
     def owned_by(self, owner: Owner) -> Self:
         return replace(self, owner=owner)
@@ -385,7 +390,7 @@ class NodeBuilder:
             raise ValueError(
                 f"node {self.name}: labels cannot describe different cards; a mixed node is Alnair's"
             )
-        if len(kinds) == 1:
+        if len(kinds) == 1 and self.distance is None:
             (kind,) = kinds
             made = [
                 fleet.gpu_node(
@@ -411,7 +416,7 @@ class NodeBuilder:
                     unschedulable=self.unschedulable,
                 )
             ]
-            made += [fleet.topology(self.name, self.cards)] if kinds else []
+            made += [fleet.topology(self.name, self.cards, distance=self.distance)] if kinds else []
         for side in ("capacity", "allocatable"):
             made[0]["status"][side].update(self.holds)
         if self.images:

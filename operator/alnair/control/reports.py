@@ -90,6 +90,11 @@ class Reports:
             action="Binding",
         )
 
+    def pod_refused(self, pod: Pod, seconds: float) -> None:
+        refused = f"the kubelet of {pod.node} refused the pod ({pod.reason})"
+        note = f"{refused}; its like keep off that node for {seconds:g} s"
+        self._events.say(about_pod(pod), reason="KubeletRefused", note=note, action="Binding", warning=True)
+
     def node_problems(self, name: str, uid: str, source: str, problems: tuple[str, ...]) -> None:
         """What cannot be read of a node: said when it changes, not every time that it is read."""
         if self._node_problems.get((uid, source), ()) == problems:

@@ -176,7 +176,7 @@ class Operator:
         metrics.watch(state, lambda: map(phase, roster.gangs.values()))
         topologies = Topologies(state, reports)
         resync = Resync(client, roster=roster, topologies=topologies, ledger=ledger)
-        pods = PodFeed(state=state, ledger=ledger, roster=roster, reports=reports)
+        pods = PodFeed(state=state, ledger=ledger, roster=roster, reports=reports, clock=clock)
         nodes = NodeFeed(state=state, ledger=ledger, reports=reports)
         namespaces = NamespaceFeed(state=state)
         services = ServiceFeed(state=state)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -138,8 +138,17 @@ def topology(
     used_mib: Sequence[int] | None = None,
     same_socket_cost: int = 10,
     other_socket_cost: int = 40,
+    distance: Callable[[int, int], int] | None = None,
 ) -> Manifest:
-    """A NodeResourceTopology: two NUMA nodes, the cards spread over them in turn, each card its own zone."""
+    """A NodeResourceTopology: two NUMA nodes, the cards spread over them in turn, each card its own zone.
+
+    `distance` between the cards of two indices, where sockets do not tell all of it.
+    """
+
+    def by_socket(one: int, other: int) -> int:
+        return same_socket_cost if other % 2 == one % 2 else other_socket_cost
+
+    cost = distance or by_socket
     used = list(used_mib or [0] * len(kinds))
     zones: list[Manifest] = [
         {
@@ -169,10 +178,7 @@ def topology(
                     }
                 ],
                 "costs": [
-                    {
-                        "name": f"gpu-{other}",
-                        "value": same_socket_cost if other % 2 == index % 2 else other_socket_cost,
-                    }
+                    {"name": f"gpu-{other}", "value": cost(index, other)}
                     for other in range(len(kinds))
                     if other != index
                 ],
@@ -185,6 +191,11 @@ def topology(
         "topologyPolicies": ["BestEffort"],
         "zones": zones,
     }
+
+
+def nvlink_pairs(one: int, other: int) -> int:
+    """Cards 0 and 1, 2 and 3, … joined by NVLink, four on a PCIe switch, the rest across sockets."""
+    return 10 if one // 2 == other // 2 else 20 if one // 4 == other // 4 else 40
 
 
 def _mib(size: int) -> str:

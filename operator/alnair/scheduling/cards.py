@@ -1,7 +1,7 @@
 """Which cards of the chosen node a pod gets.
 
-Containers are served largest demand first, each from the cards that still fit, in the picker's order. On a device
-plugin's node there is nothing to choose: the number is recorded and the kubelet picks.
+Containers are served largest demand first, each from the cards that still fit, as links and picker have it (see
+scheduling/links). On a device plugin's node there is nothing to choose: the number is recorded and the kubelet picks.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from alnair.api.gpurequest import CardDemand
+from alnair.scheduling.links import chosen_cards
 from alnair.scheduling.plugins import Picker
 from alnair.scheduling.plugins.cards_that_fit import candidates
 from alnair.state.draft import Draft
@@ -33,7 +34,7 @@ def pick(shape: PodShape, draft: Draft, row: int, picker: Picker) -> tuple[Conta
         fitting = np.flatnonzero(candidates(demand, gpu, one)[0])
         if len(fitting) < demand.cards:
             return None
-        chosen = picker.order(demand, one, 0, fitting)[: demand.cards]
+        chosen = chosen_cards(demand, one, 0, fitting, picker)
         share = ContainerShare(demand.container, tuple(_slice(demand, one, int(card)) for card in chosen))
         shares[demand.container] = share
         if len(gpu.demands) > 1:

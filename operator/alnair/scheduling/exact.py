@@ -20,6 +20,7 @@ import numpy as np
 
 from alnair.scheduling import search
 from alnair.scheduling.board import Boards
+from alnair.scheduling.cards import pick
 from alnair.scheduling.classes import Member, MemberClass, classes_of
 from alnair.scheduling.explain import ClassShortfall
 from alnair.scheduling.model import Dealer, Floats, Model, Rows
@@ -197,6 +198,8 @@ def conclude(solution: Solution, profile: Profile, draft: Draft) -> Plan | Refus
     mark = len(draft.journal)
     search.expect(gang, draft)
     placed = read(solution, draft)
+    if placed is not None:
+        placed = relinked(placed, profile, draft)
     good = placed is not None and stands(placed, profile, draft)
     if placed is None or not good:
         draft.wipe(keep=mark)
@@ -248,6 +251,33 @@ def read(solution: Solution, draft: Draft) -> list[PlacedClass] | None:
                 seats.append((member, rows[name], Holding(name, parts)))
         placed.append(PlacedClass(each.pod, tuple(seats)))
     return placed
+
+
+def relinked(placed: Sequence[PlacedClass], profile: Profile, draft: Draft) -> list[PlacedClass]:
+    """The same seats with cards that are linked better: the solver knows how many, not how near. On each node whose
+    links are known the cards are picked anew, as if by greedy placement; where that gets stuck, because the solver's
+    cards fit together and the picker's do not, the solver's stay. Nothing is taken."""
+    at: dict[int, list[tuple[int, int]]] = {}
+    for number, each in enumerate(placed):
+        for position, (_, row, holding) in enumerate(each.seats):
+            if draft.card_links[row] is not None and any(holding.slices()):
+                at.setdefault(row, []).append((number, position))
+    seats = [list(each.seats) for each in placed]
+    mark = len(draft.journal)
+    for row, seated in at.items():
+        picked: list[Holding] = []
+        for number, _ in seated:
+            pod = placed[number].pod
+            containers = pick(pod.shape, draft, row, profile.picker)
+            if containers is None:
+                break
+            draft.take(row, pod, containers)
+            picked.append(Holding(draft.names[row], containers))
+        if len(picked) == len(seated):
+            for (number, position), holding in zip(seated, picked, strict=True):
+                seats[number][position] = (*seats[number][position][:2], holding)
+    draft.wipe(keep=mark)
+    return [PlacedClass(each.pod, tuple(own)) for each, own in zip(placed, seats, strict=True)]
 
 
 def _next(waiting: list[Member], node: str) -> Member:

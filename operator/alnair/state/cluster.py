@@ -27,6 +27,7 @@ from alnair.state.holding import Holding, Slice, parse_annotation
 from alnair.state.inventory import NO_CARDS, Card, Inventory, conclude, guard_against_renaming
 from alnair.state.nodes import Node
 from alnair.state.pods import Pod
+from alnair.state.refusals import Refusals
 from alnair.state.services import Services
 from alnair.state.shapes import ClaimUse, PodClass
 from alnair.state.volumes import Volumes
@@ -72,6 +73,7 @@ class ClusterState:
         self.holdings: dict[str, Holding] = {}
         self.volumes = Volumes(row_of=self.row, names=lambda: self._names, column=self.label_column)
         self.services = Services()
+        self.refusals = Refusals(self._refusals_changed)
         self.company = Company(self._everyone, on_volumes=self.volumes.attached.moved)
         self.version = 0
         self.freed = 0
@@ -210,6 +212,7 @@ class ClusterState:
             company=self.company,
             volumes=self.volumes,
             services=self.services,
+            refusals=self.refusals,
             label_column=self.label_column,
             image_column=self.image_column,
             version=self.version,
@@ -404,6 +407,12 @@ class ClusterState:
         self.freed = self.version
         self.freed_at[slice(None) if row is None else row] = self.version
         self.on_freed()
+
+    def _refusals_changed(self, name: str, opened: bool) -> None:
+        if (row := self._rows.get(name)) is not None:
+            self._change(row)
+            if opened:
+                self._free(row)
 
     def free_everywhere(self) -> None:
         """Something changed that no row tells of: a volume, a namespace's labels."""

@@ -24,6 +24,7 @@ from alnair.state import wire
 from alnair.state.columns import ImageColumn, LabelColumn
 from alnair.state.company import Company
 from alnair.state.holding import ContainerShare
+from alnair.state.refusals import Refusals
 from alnair.state.selectors import Pods
 from alnair.state.services import Services
 from alnair.state.shapes import PodClass
@@ -70,6 +71,7 @@ class Draft:
     company: Company  # of all nodes, whatever the draft is narrowed to
     volumes: Volumes
     services: Services
+    refusals: Refusals
     label_column: Callable[[str], LabelColumn]  # of all nodes too
     image_column: Callable[[str], ImageColumn]
     version: int  # of the books

@@ -40,6 +40,7 @@ class Pod:
     shape: PodShape
     node: str = ""
     phase: str = ""
+    reason: str = ""  # why it failed, in the kubelet's word
     group: str = ""
     priority: int = 0
     created: str = ""
@@ -99,6 +100,7 @@ class PodReader:
             shape=self._shapes.setdefault(shape, shape),
             node=spec.node_name,
             phase=pod.status.phase,
+            reason=pod.status.reason,
             group=meta.labels.get(names.POD_GROUP_LABEL, ""),
             priority=spec.priority,
             created=meta.creation_timestamp,

@@ -232,6 +232,7 @@ class PodCondition(Struct):
 
 class PodStatus(Struct, rename="camel"):
     phase: str = ""
+    reason: str = ""
     nominated_node_name: str = ""
     conditions: list[PodCondition] = []
     container_statuses: list[ContainerStatus] = []

@@ -14,6 +14,7 @@ from alnair.scheduling.plugins.gpu_cards import GPUCards
 from alnair.scheduling.plugins.image_locality import ImageLocality
 from alnair.scheduling.plugins.inter_pod_affinity import InterPodAffinity, PreferredCompany
 from alnair.scheduling.plugins.interface import Filter, Picker, Scorer
+from alnair.scheduling.plugins.kubelet_refusals import KubeletRefusals
 from alnair.scheduling.plugins.node_affinity import NodeAffinity, PreferredNodeAffinity
 from alnair.scheduling.plugins.node_name import NodeName
 from alnair.scheduling.plugins.node_ports import NodePorts
@@ -39,6 +40,7 @@ FILTERS: dict[str, Filter] = {
         NodeUnschedulable(),
         TaintToleration(),
         NodeReady(),
+        KubeletRefusals(),
         NodePorts(),
         VolumeBinding(),
         VolumeZone(),
