@@ -7,13 +7,13 @@ cluster a little fuller than it is: something is removed whenever the demand is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from churn import faults, requests
-from churn.cluster import Station
-from churn.kinds import KINDS, Scene
+from churn.cluster import RACK, Station
+from churn.kinds import KINDS, Kind, Scene
 from churn.words import ASKS, HOLD, KIND, NEVER, OF, Object
 from conformance.drawing.dice import Dice
 from harness.builders import PodBuilder, deployment, group, job, pod
@@ -23,6 +23,7 @@ PROFILES: Final = ("", "", "-cost-saving", "-high-performance")
 CARD_MIB: Final = 32 * 1024
 """Of a middling card: what slices are reckoned by to keep the cluster full."""
 CROWDED: Final = 1.2
+CROWDED_RACK: Final = "rack-0"
 MOST_FAULTY: Final = 10
 SMALL: Final = 500
 """Runs of fewer pods kill the operator once, for it could hardly start in between."""
@@ -147,7 +148,9 @@ class Script:
 
     def _arrive(self) -> Iterator[Step]:
         name = f"w{self._turn:05d}"
-        shape = self._dice.weighted([("lone", 50.0), ("gang", 36.0), ("deployment", 8.0), ("job", 6.0)])
+        shape = self._dice.weighted(
+            [("lone", 50.0), ("gang", 36.0), ("deployment", 8.0), ("job", 6.0), ("swarm", 3.0)]
+        )
         work = getattr(self, f"_{shape}")(name)
         losing = None
         if shape == "gang" and self._dice.chance(0.2):
@@ -208,6 +211,21 @@ class Script:
             pods=[f"{name}-{place}" for place in range(size)],
         )
 
+    def _swarm(self, name: str) -> Work:
+        """More tiny pods for one node than its cards have slots."""
+        targets = [each for each in self._well.values() if 0 < len(each.cards) <= 2 and not each.counted]
+        target = self._dice.pick(targets or [each for each in self._well.values() if not each.counted])
+        size = 20 * max(1, len(target.cards))
+        worker, each = self._pod(name, counting=size, kinds=[kind for kind in KINDS if kind.name == "tiny"])
+        pods = [
+            worker.named(f"{name}-{place}").selecting({"kubernetes.io/hostname": target.name})
+            for place in range(size)
+        ]
+        names = [one.body["metadata"]["name"] for one in pods]
+        return Work(
+            name, self._dice.pick(NAMESPACES), [one.manifest() for one in pods], each * size, pods=names
+        )
+
     def _deployment(self, name: str) -> Work:
         size = self._dice.number(1, 5)
         worker, each = self._pod(name, counting=size)
@@ -233,15 +251,19 @@ class Script:
         manifests = [job(name, worker, count=size).manifest()]
         return Work(name, self._dice.pick(NAMESPACES), manifests, each * size, controller="jobs")
 
-    def _pod(self, name: str, *, counting: int = 1) -> tuple[PodBuilder, float]:
-        """A pod of a drawn kind, and how many cards it comes to."""
-        kind = self._dice.weighted([(kind, kind.weight) for kind in KINDS])
+    def _pod(
+        self, name: str, *, counting: int = 1, kinds: Sequence[Kind] = KINDS
+    ) -> tuple[PodBuilder, float]:
+        """A pod of a drawn kind, and how many cards it comes to. Some want one rack, so that it is crowded there."""
+        kind = self._dice.weighted([(kind, kind.weight) for kind in kinds])
         scheduler = self._scheduler + self._dice.pick(PROFILES)
         made, asked = kind.draw(self._dice, pod(name).by(scheduler).labelled({OF: name}), self._scene)
         self.drawn[kind.name] += counting
         self.pods += counting
         told = NEVER if asked is None else requests.told(asked)
         made = made.annotated({KIND: kind.name, ASKS: told})
+        if self._dice.chance(0.15):
+            made = made.selecting({RACK: CROWDED_RACK})
         return made, 0.05 if asked is None else _cards(asked)
 
     # -- what breaks
