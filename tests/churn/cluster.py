@@ -14,7 +14,7 @@ from alnair.api import names
 from alnair.sandbox import fleet
 from alnair.sandbox.fleet import CardKind
 from churn import truth
-from churn.kinds import MODELS
+from churn.drawn import MODELS
 from churn.truth import Card
 from churn.words import CARDS, Object
 from conformance.drawing.dice import Dice

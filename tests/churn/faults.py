@@ -19,7 +19,7 @@ class Fault:
 
 
 def _unhealthy(dice: Dice, station: Station) -> Station:
-    ill = set(dice.some(range(len(station.cards)), 1, 2))
+    ill = set(dice.some(range(len(station.cards)), 1, len(station.cards)))
     cards = tuple(replace(card, healthy=place not in ill) for place, card in enumerate(station.cards))
     return replace(station, cards=cards)
 

@@ -18,6 +18,7 @@ class Ask:
     container: str
     cards: int = 1
     memory_mib: int | None = None
+    """Beside `whole`: the least that the card must have."""
     percent: int | None = None
     """Of the memory of whichever card it gets, instead of MiB; rounded up."""
     compute: int = 0
@@ -34,6 +35,7 @@ class Asked:
     not_models: tuple[str, ...] = ()
     cards: tuple[str, ...] = ()
     """Names of the only cards that may be given."""
+    not_cards: tuple[str, ...] = ()
 
 
 def told(request: Asked) -> str:
@@ -48,6 +50,7 @@ def asked(text: str) -> Asked:
         models=tuple(fields["models"]),
         not_models=tuple(fields["not_models"]),
         cards=tuple(fields["cards"]),
+        not_cards=tuple(fields["not_cards"]),
     )
 
 
@@ -70,6 +73,8 @@ def differs(request: Asked, held: Given, card: Callable[[str], Capacity]) -> str
             wrong.append(f"{name} is of {sorted(models)}, which was ruled out")
         if request.cards and name not in request.cards:
             wrong.append(f"{name} is none of {request.cards}")
+        if name in request.not_cards:
+            wrong.append(f"{name} was ruled out")
     return "; ".join(wrong)
 
 
@@ -79,7 +84,7 @@ def _wrong(ask: Ask, part: Part, card: Callable[[str], Capacity]) -> str:
     for piece in part.pieces:
         sizes = card(piece.card).sizes
         if ask.whole:
-            fits = piece.whole and piece.memory_mib in sizes
+            fits = piece.whole and piece.memory_mib in sizes and piece.memory_mib >= (ask.memory_mib or 0)
         elif ask.percent is not None:
             fits = piece.memory_mib in {-(-size * ask.percent // 100) for size in sizes}
         else:

@@ -13,7 +13,8 @@ from typing import Final, Literal
 
 from churn import faults, requests
 from churn.cluster import RACK, Station
-from churn.kinds import KINDS, Kind, Scene
+from churn.drawn import Kind, Scene
+from churn.kinds import KINDS
 from churn.words import ASKS, HOLD, KIND, NEVER, OF, Object
 from conformance.drawing.dice import Dice
 from harness.builders import PodBuilder, deployment, group, job, pod
@@ -254,7 +255,10 @@ class Script:
     def _pod(
         self, name: str, *, counting: int = 1, kinds: Sequence[Kind] = KINDS
     ) -> tuple[PodBuilder, float]:
-        """A pod of a drawn kind, and how many cards it comes to. Some want one rack, so that it is crowded there."""
+        """A pod of a drawn kind, and how many cards it comes to.
+
+        Some want a node that is in trouble just then, and some one rack, so that it is crowded there.
+        """
         kind = self._dice.weighted([(kind, kind.weight) for kind in kinds])
         scheduler = self._scheduler + self._dice.pick(PROFILES)
         made, asked = kind.draw(self._dice, pod(name).by(scheduler).labelled({OF: name}), self._scene)
@@ -262,7 +266,9 @@ class Script:
         self.pods += counting
         told = NEVER if asked is None else requests.told(asked)
         made = made.annotated({KIND: kind.name, ASKS: told})
-        if self._dice.chance(0.15):
+        if self._mending and self._dice.chance(0.15):
+            made = made.selecting({"kubernetes.io/hostname": self._dice.pick(self._mending)[1]})
+        elif self._dice.chance(0.15):
             made = made.selecting({RACK: CROWDED_RACK})
         return made, 0.05 if asked is None else _cards(asked)
 
@@ -276,7 +282,7 @@ class Script:
         well = [station for name, station in self._now.items() if station == self._well[name]]
         if len(self._mending) < MOST_FAULTY and self._dice.chance(0.25):
             fault, after = faults.draw(self._dice, well)
-            self._mending.append((self._turn + self._dice.number(10, 120), after.name))
+            self._mending.append((self._turn + self._dice.number(20, 160), after.name))
             yield self._become(fault.name, after)
 
     def _become(self, name: str, after: Station) -> Befall:
