@@ -1,8 +1,9 @@
 """Every revision of etcd, in order, as etcd itself tells them: its JSON gateway on the sandbox's socket.
 
 Nothing is left out: revisions are counted, and a gap is an error of the run, not a silence. The apiserver must store
-JSON and never compact (see `plane`). The clock of a history is the newest time that any Lease in it has told, so that
-it needs no clock of ours.
+JSON and never compact (see `plane`). The clock of a history is what the Leases in it tell, so that it needs no clock of
+ours; a time in which no Lease could be written, because the apiserver was away, is none in which anybody could learn
+anything, and counts as LONGEST_STEP.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ PREFIXES = {
 }
 EVERY_KEY = base64.b64encode(b"\0").decode()
 RECONNECT_SECONDS = 0.2
+LONGEST_STEP = 2.0
+"""Seconds between two Leases: sixty nodes and the operator renew theirs, two in a second or more."""
 
 
 class Gap(Exception):
@@ -41,6 +44,7 @@ class History:
         self.revision = 0
         self.first = 0
         self._at = 0.0
+        self._told = 0.0
         self._http = aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(socket)))
 
     async def close(self) -> None:
@@ -104,9 +108,14 @@ class History:
                 gone = event.get("type") == "DELETE"
                 manifest = None if gone else orjson.loads(base64.b64decode(event["kv"]["value"]))
                 if kind == LEASES:
-                    self._at = max(self._at, _told_time(manifest))
+                    self._hear(_told_time(manifest))
                 return Change(revision, self._at, kind, key.removeprefix(prefix).decode(), manifest)
         return None
+
+    def _hear(self, told: float) -> None:
+        if told > self._told:
+            self._at += min(told - self._told, LONGEST_STEP)
+            self._told = told
 
 
 def _told_time(lease: Object | None) -> float:

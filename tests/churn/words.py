@@ -34,7 +34,7 @@ class Change:
 
     revision: int
     at: float
-    """Seconds: the newest time that any Lease had told by then. It never goes back."""
+    """Seconds of the history's own clock (see `history`). It never goes back."""
     kind: str
     key: str
     """`namespace/name`, or `name` of what has no namespace."""
