@@ -131,7 +131,7 @@ class Checker:
         entries = self._entries.get(pod.uid, {})
         if entries:
             self._compare(pod, entries, change)
-        elif pod.lone and not pod.given.parts:
+        elif not pod.group and not pod.given.parts:
             if pod.given.counts:
                 self._late[pod.uid] = change.at
         else:
@@ -250,8 +250,16 @@ class Checker:
             self._say(MISMATCH, change, what, change.key, str(pod))
 
     def _judge_gang(self, record: Record, change: Change) -> None:
+        """Its first pods are enough of them; those that are done, or in an earlier group's record, count too."""
         needed = self._groups.get(record.owner, record.min_member)
-        if record.min_member != needed or len(record.entries) < needed:
+        if record.min_member < needed:
+            needed -= sum(
+                pod.group == record.group
+                and pod.uid not in record.entries
+                and (pod.succeeded or (pod.living and bool(pod.node)))
+                for pod in self._pods.values()
+            )
+        if record.min_member < needed or len(record.entries) < record.min_member:
             what = f"{change.key} commits {len(record.entries)} pods of a gang that needs {needed}"
             self._say(MISMATCH, change, f"{what} and says {record.min_member}", change.key)
 

@@ -19,7 +19,9 @@ class Pod:
     name: str
     node: str
     ours: bool
-    lone: bool
+    group: str
+    """`namespace/name` of the PodGroup that it joins; empty if it is alone."""
+    succeeded: bool
     living: bool
     """Not in a terminal phase: a terminating pod lives, and holds what it holds."""
     given: Given | None
@@ -46,6 +48,8 @@ class Record:
     uid: str = ""
     owner: str = ""
     """UID of the PodGroup; empty for a pod's own record."""
+    group: str = ""
+    """`namespace/name` of it."""
     epoch: int = 0
     min_member: int = 1
     entries: dict[str, Given] = field(default_factory=dict)
@@ -56,12 +60,14 @@ def read_pod(manifest: Object | None, schedulers: frozenset[str]) -> Pod | None:
         return None
     meta, spec = manifest["metadata"], manifest["spec"]
     annotations = meta.get("annotations") or {}
+    group = (meta.get("labels") or {}).get(names.POD_GROUP_LABEL)
     return Pod(
         uid=meta["uid"],
         name=f"{meta['namespace']}/{meta['name']}",
         node=spec.get("nodeName") or "",
         ours=spec.get("schedulerName") in schedulers,
-        lone=names.POD_GROUP_LABEL not in (meta.get("labels") or {}),
+        group=f"{meta['namespace']}/{group}" if group else "",
+        succeeded=(manifest.get("status") or {}).get("phase") == "Succeeded",
         living=(manifest.get("status") or {}).get("phase") not in TERMINAL,
         given=_annotated(annotations),
         card_list=annotations.get(names.GPU_ID, ""),
@@ -116,9 +122,11 @@ def read_record(manifest: Object | None) -> Record:
     if not status.get("phase") and plan:
         status = json.loads(plan)
     owner = manifest["spec"]["owner"]
+    in_group = owner["kind"] == names.KIND_PODGROUP
     return Record(
         uid=meta["uid"],
-        owner=owner["uid"] if owner["kind"] == names.KIND_PODGROUP else "",
+        owner=owner["uid"] if in_group else "",
+        group=f"{meta['namespace']}/{owner['name']}" if in_group else "",
         epoch=status.get("epoch") or 0,
         min_member=status.get("minMember") or 1,
         entries={

@@ -160,8 +160,10 @@ class Tale:
         by_creation: bool = False,
     ) -> int:
         status = {"phase": "Committed", "epoch": epoch, "minMember": least, "pods": list(entries)}
-        owner = {"kind": "PodGroup", "uid": f"{group}?"} if group else {"kind": "Pod", "uid": f"{name}!"}
-        meta: Object = {"uid": f"{name}="}
+        owner = {"kind": "Pod", "name": name, "uid": f"{name}!"}
+        if group:
+            owner = {"kind": "PodGroup", "name": group, "uid": f"{group}?"}
+        meta: Object = {"uid": f"{name}=", "namespace": "ns"}
         if by_creation:
             meta["annotations"] = {names.PLAN: json.dumps(status)}
             status = {}

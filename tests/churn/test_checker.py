@@ -371,6 +371,20 @@ def test_half_a_gang_is_committed(tale: Tale) -> None:
     assert (MISMATCH, revision) in tale.said(), "it says that one would do"
 
 
+def test_a_member_that_is_done_counts_for_its_gang(tale: Tale) -> None:
+    tale.group("g", 2)
+    for name in ("x", "y"):
+        tale.pod(name, group="g")
+    tale.record("g", entry("x", "n"), entry("y", "n"), group="g", least=2)
+    tale.bind("x", "n")
+    tale.phase("x", "Succeeded")
+    tale.deleted("y")
+    tale.gone(RECORDS, "ns/g")
+    tale.pod("z", group="g")
+    tale.record("g", entry("z", "n"), group="g", least=1)
+    assert tale.findings == []
+
+
 def test_an_epoch_that_goes_back(tale: Tale) -> None:
     tale.record("x", epoch=4)
     revision = tale.record("x", epoch=3)
