@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from alnair.api import config, names
-from alnair.api.gpurequest import CardDemand, GpuRequest
+from alnair.api.gpurequest import CardChoice, CardDemand, GpuRequest
 from alnair.api.topology import NodeResourceTopology
 from alnair.kube.clock import Clock
 from alnair.sandbox.fleet import card_uuid
@@ -278,4 +278,4 @@ def _index(node: str, uuid: str) -> str:
 
 
 def gpu(*demands: CardDemand, models: tuple[str, ...] = ()) -> GpuRequest:
-    return GpuRequest(demands, models)
+    return GpuRequest(demands, CardChoice(models=models))

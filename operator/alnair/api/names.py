@@ -43,16 +43,42 @@ GPU_SLICES: Final = f"{PREFIX}gpu-slices"  # JSON
 # --- what a pod asks for by annotation ----------------------------------------------------------------------
 GPU_MEMORY: Final = f"{PREFIX}gpu-memory"  # a quantity with a unit: 6Gi, 6000Mi
 GPU_COMPUTE: Final = f"{PREFIX}gpu-compute"  # per cent of one card
-GPU_COUNT: Final = f"{PREFIX}gpu-count"  # that slice on so many distinct cards
+GPU_COUNT: Final = f"{PREFIX}gpu-count"  # that slice on so many distinct cards; without memory: whole cards
+GPU_SHARING: Final = f"{PREFIX}gpu-sharing"  # whether others may have the rest of the cards
+EXCLUSIVE: Final = "exclusive"
+SHARED: Final = "shared"
+GPU_CONTAINER: Final = f"{PREFIX}gpu-container"  # which container the four above speak of; else the first
 GPU_MODEL: Final = f"{PREFIX}gpu-model"  # comma-separated list of allowed models
+GPU_MODEL_NOT: Final = f"{PREFIX}gpu-model-not"  # and of models that it must not be
+GPU_UUID: Final = f"{PREFIX}gpu-uuid"  # comma-separated list of allowed cards: UUID or NODE/INDEX
+GPU_UUID_NOT: Final = f"{PREFIX}gpu-uuid-not"
+HAMI_USE_TYPE: Final = "nvidia.com/use-gputype"  # parts of models' names, whatever their case
+HAMI_NO_USE_TYPE: Final = "nvidia.com/nouse-gputype"
+HAMI_USE_UUID: Final = "nvidia.com/use-gpuuuid"
+HAMI_NO_USE_UUID: Final = "nvidia.com/nouse-gpuuuid"
+CHOICE_ANNOTATIONS: Final = frozenset(
+    {
+        GPU_MODEL,
+        GPU_MODEL_NOT,
+        GPU_UUID,
+        GPU_UUID_NOT,
+        HAMI_USE_TYPE,
+        HAMI_NO_USE_TYPE,
+        HAMI_USE_UUID,
+        HAMI_NO_USE_UUID,
+    }
+)
 
 # --- what a pod asks for by resource ------------------------------------------------------------------------
-NVIDIA_GPU: Final = "nvidia.com/gpu"  # whole cards; slices when NVIDIA_GPUMEM stands beside it
+NVIDIA_GPU: Final = "nvidia.com/gpu"  # whole cards; slices when one of the next three stands beside it
 NVIDIA_GPUMEM: Final = "nvidia.com/gpumem"  # MiB on each card (HAMi)
+NVIDIA_GPUMEM_PERCENTAGE: Final = "nvidia.com/gpumem-percentage"  # of each card's memory (HAMi)
 NVIDIA_GPUCORES: Final = "nvidia.com/gpucores"  # per cent of each card (HAMi)
 VGPU_MEMORY: Final = "alnair/vgpu-memory"  # GiB on one card
 VGPU_COMPUTE: Final = "alnair/vgpu-compute"  # per cent of that card
-GPU_RESOURCES: Final = frozenset({NVIDIA_GPU, NVIDIA_GPUMEM, NVIDIA_GPUCORES, VGPU_MEMORY, VGPU_COMPUTE})
+GPU_RESOURCES: Final = frozenset(
+    {NVIDIA_GPU, NVIDIA_GPUMEM, NVIDIA_GPUMEM_PERCENTAGE, NVIDIA_GPUCORES, VGPU_MEMORY, VGPU_COMPUTE}
+)
 
 # --- read from a node ---------------------------------------------------------------------------------------
 GPU_OWNER: Final = f"{PREFIX}gpu-owner"  # label: who hands out this node's cards

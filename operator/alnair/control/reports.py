@@ -329,11 +329,8 @@ def _about_group(group: Group) -> Regarding:
 
 
 def _cards(holding: Holding) -> str:
-    counted = sum(share.counted for share in holding.containers)
-    if counted:
-        return f" with {count(counted, 'whole GPU')} of its device plugin's choice"
-    parts = [
-        f"{'all' if piece.whole else memory(piece.memory_mib)} of {piece.card}" for piece in holding.slices()
-    ]
+    if holding.counted:
+        return f" with {count(holding.counted, 'whole GPU')} of its device plugin's choice"
+    parts = [f"{'all' if use.whole else memory(use.memory_mib)} of {use.card}" for use in holding.footprint()]
     more = f" and {len(parts) - 4} more" if len(parts) > 4 else ""
     return f": {', '.join(parts[:4])}{more}" if parts else ""

@@ -23,7 +23,7 @@ from alnair.state import wire
 from alnair.state.columns import ImageColumn, LabelColumn
 from alnair.state.company import Company
 from alnair.state.draft import Bools, Draft, Ints
-from alnair.state.holding import Holding, Slice, parse_annotation
+from alnair.state.holding import CardUse, Holding, footprint, parse_annotation
 from alnair.state.inventory import NO_CARDS, Card, Inventory, conclude, guard_against_renaming
 from alnair.state.nodes import Node
 from alnair.state.pods import Pod
@@ -42,7 +42,7 @@ FIRST_COLUMNS = ("cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu")
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one pod takes: `requests` from its node, `slices` from the cards of the node that gave them; and who it is
+    """What one pod takes: `requests` from its node, `uses` from the cards of the node that gave them; and who it is
     to the rules of others (`guest`; None for a pod that the books no longer know).
 
     The two nodes are one, except for a pod that somebody else bound elsewhere while our record still lists its
@@ -52,7 +52,7 @@ class Charge:
     node: str
     requests: tuple[tuple[str, int], ...]
     card_node: str
-    slices: tuple[Slice, ...]
+    uses: tuple[CardUse, ...]
     guest: PodClass | None = None
 
 
@@ -201,6 +201,7 @@ class ClusterState:
             card_links=self._card_links,
             models=self._models,
             card_model=self.card_model,
+            card_index=self.card_index,
             card_numa=self.card_numa,
             card_memory=self.card_memory,
             card_usable=self.card_usable,
@@ -293,11 +294,7 @@ class ClusterState:
                 self._charged_to[name].discard(uid)
                 if not self._charged_to[name]:
                     del self._charged_to[name]
-            if (
-                before.slices
-                and before.card_node in self.nodes
-                and self.inventories[before.card_node].renamed
-            ):
+            if before.uses and before.card_node in self.nodes and self.inventories[before.card_node].renamed:
                 # Cards closed because of this pod may open again.
                 self._renew_cards(self.nodes[before.card_node])
             for name in {before.node, before.card_node}:
@@ -310,7 +307,7 @@ class ClusterState:
             self._charges[uid] = after
             self.arrived = self.version
             self.on_freed()
-            if after.slices and after.card_node in self.nodes and not self._knows(after):
+            if after.uses and after.card_node in self.nodes and not self._knows(after):
                 self._renew_cards(self.nodes[after.card_node], afresh=True)
 
     def _promise_volumes(self, uid: str) -> None:
@@ -330,18 +327,18 @@ class ClusterState:
 
     def _charge_of(self, uid: str) -> Charge | None:
         pod, holding = self.pods.get(uid), self.holdings.get(uid)
-        slices: tuple[Slice, ...] = ()
+        uses: tuple[CardUse, ...] = ()
         node = card_node = pod.node if pod is not None else ""
         if holding is not None:
             node, card_node = node or holding.node, holding.node
-            slices = tuple(holding.slices())
+            uses = holding.footprint()
         elif pod is not None and pod.node and not pod.terminal:
-            slices = foreign_slices(pod)
+            uses = foreign_uses(pod)
         if not node:
             return None
         if pod is None or pod.terminal:
-            return Charge(node, (), card_node, slices) if slices else None
-        return Charge(node, pod.shape.requests, card_node, slices, guest(pod))
+            return Charge(node, (), card_node, uses) if uses else None
+        return Charge(node, pod.shape.requests, card_node, uses, guest(pod))
 
     def _apply(self, charge: Charge, sign: int) -> None:
         # What is charged to a node that is not there (any more) is applied when it comes.
@@ -349,7 +346,7 @@ class ClusterState:
             self._apply_requests(row, charge, sign)
             self._change(row)
         if (row := self._rows.get(charge.card_node)) is not None:
-            self._apply_slices(row, charge.slices, sign)
+            self._apply_uses(row, charge.uses, sign)
             self._change(row)
 
     def _apply_requests(self, row: int, charge: Charge, sign: int) -> None:
@@ -359,25 +356,25 @@ class ClusterState:
         if charge.guest is not None:
             (self.company.come if sign > 0 else self.company.leave)(row, charge.guest)
 
-    def _apply_slices(self, row: int, slices: Sequence[Slice], sign: int) -> None:
-        self.sliced[row] += sign * len(slices)
-        for piece in slices:
+    def _apply_uses(self, row: int, uses: Sequence[CardUse], sign: int) -> None:
+        self.sliced[row] += sign * len(uses)
+        for use in uses:
             try:
-                card = self._card_ids[row].index(piece.card)
+                card = self._card_ids[row].index(use.card)
             except ValueError:
                 continue  # a card that vanished: it takes nothing from the ones that are left
-            self.card_free_memory[row, card] -= sign * piece.memory_mib
-            self.card_free_compute[row, card] -= sign * piece.compute_percent
-            self.card_free_slots[row, card] -= sign
-            self.card_users[row, card] += sign
-            self.card_exclusive[row, card] += sign * piece.whole
+            self.card_free_memory[row, card] -= sign * use.memory_mib
+            self.card_free_compute[row, card] -= sign * use.compute_percent
+            self.card_free_slots[row, card] -= sign * use.slots
+            self.card_users[row, card] += sign * use.slots
+            self.card_exclusive[row, card] += sign * use.whole
 
     def _charges_to(self, name: str) -> Iterable[Charge]:
         return (self._charges[uid] for uid in self._charged_to.get(name, ()))
 
     def _knows(self, charge: Charge) -> bool:
         cards = self._card_ids[self._rows[charge.card_node]]
-        return all(piece.card in cards for piece in charge.slices)
+        return all(use.card in cards for use in charge.uses)
 
     def _everyone(self) -> Iterable[tuple[int, PodClass]]:
         for charge in self._charges.values():
@@ -424,14 +421,14 @@ class ClusterState:
         `afresh`: as if the node were seen for the first time, because a pod came that holds cards we do not know.
         """
         held = [
-            piece
+            use
             for charge in self._charges_to(node.name)
             if charge.card_node == node.name
-            for piece in charge.slices
+            for use in charge.uses
         ]
         inventory = conclude(node, self.topologies.get(node.name))
         before = NO_CARDS if afresh else self.inventories.get(node.name, NO_CARDS)
-        inventory = guard_against_renaming(inventory, before, {piece.card for piece in held})
+        inventory = guard_against_renaming(inventory, before, {use.card for use in held})
         self.inventories[node.name] = inventory
         row = self._rows[node.name]
         self._widen_cards(len(inventory.cards))
@@ -446,8 +443,9 @@ class ClusterState:
             self.card_free_slots[row, index] = self._sharers
             self.card_usable[row, index] = card.healthy
             self.card_numa[row, index] = card.numa
+            self.card_index[row, index] = card.index
             self.card_model[row, index] = _interned(card.model, self._models, self._model_index)
-        self._apply_slices(row, held, +1)
+        self._apply_uses(row, held, +1)
         self._change(row)
         self._free(row)
 
@@ -508,6 +506,7 @@ class ClusterState:
         self._all_rows = np.arange(rows)
         self.card_memory = np.zeros((rows, cards), dtype=np.int64)
         self.card_model = np.zeros((rows, cards), dtype=np.int64)
+        self.card_index = np.zeros((rows, cards), dtype=np.int64)
         self.card_numa = np.zeros((rows, cards), dtype=np.int64)
         self.card_usable = np.zeros((rows, cards), dtype=np.bool_)
         self.card_free_memory = np.zeros((rows, cards), dtype=np.int64)
@@ -520,6 +519,7 @@ class ClusterState:
         return (
             self.card_memory,
             self.card_model,
+            self.card_index,
             self.card_numa,
             self.card_usable,
             self.card_free_memory,
@@ -592,11 +592,11 @@ def guest(pod: Pod) -> PodClass:
     return PodClass(pod.shape, pod.namespace, pod.labels, pod.terminating)
 
 
-def foreign_slices(pod: Pod) -> tuple[Slice, ...]:
+def foreign_uses(pod: Pod) -> tuple[CardUse, ...]:
     """What a bound pod that we have no record of says it holds: another instance's, or from before our time."""
     if not pod.slices or pod.annotated_node != pod.node:
         return ()
     try:
-        return tuple(piece for container in parse_annotation(pod.slices) for piece in container.slices)
+        return footprint(parse_annotation(pod.slices))
     except ValueError:
         return ()

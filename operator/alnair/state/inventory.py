@@ -191,8 +191,10 @@ def _from_annotations(annotations: Mapping[str, str]) -> list[Card]:
     static = _mapping(annotations.get(names.GPU_STATIC), names.GPU_STATIC)
     model = _text(static, "model", otherwise="")[:LONGEST_CARD_NAME]
     return [
-        Card(uuid, model, size)
-        for uuid, size in zip(uuids, _memory_of_each(annotations, static, len(uuids)), strict=True)
+        Card(uuid, model, size, index=index)
+        for index, (uuid, size) in enumerate(
+            zip(uuids, _memory_of_each(annotations, static, len(uuids)), strict=True)
+        )
     ]
 
 
@@ -267,4 +269,4 @@ def _from_labels(node: str, labels: Mapping[str, str]) -> list[Card]:
         raise Unreadable(f"label {names.GFD_MEMORY} is missing beside {names.GFD_COUNT}")
     memory = integer(labels[names.GFD_MEMORY], field=names.GFD_MEMORY, low=1, high=MOST_MEMORY_MIB)
     model = labels.get(names.GFD_PRODUCT, "")
-    return [Card(f"{node}/{index}", model, memory) for index in range(count)]
+    return [Card(f"{node}/{index}", model, memory, index=index) for index in range(count)]

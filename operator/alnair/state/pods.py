@@ -7,7 +7,7 @@ in `problem`; reading it never raises.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from alnair.api import names
@@ -24,6 +24,8 @@ CARD_RESOURCES = names.GPU_RESOURCES - {names.NVIDIA_GPU}
 MOST_OF_A_RESOURCE = 1 << 52
 
 MOST_SHAPES = 20_000
+
+ALWAYS = "Always"  # the restart policy that makes an init container a sidecar
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 
@@ -129,8 +131,11 @@ class PodReader:
             )
         try:
             gpu = gpu_request(
-                ((c.name, {**c.resources.requests, **c.resources.limits}) for c in spec.containers),
+                ((each.name, _asked(each)) for each in spec.containers),
                 meta.annotations,
+                init=(
+                    (each.name, each.restart_policy == ALWAYS, _asked(each)) for each in spec.init_containers
+                ),
             )
         except BadRequest as error:
             gpu, problem = NO_GPU, problem or str(error)
@@ -162,7 +167,7 @@ def effective_requests(spec: wire.PodSpec, status: wire.PodStatus = NO_STATUS) -
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.init_containers:
-        if container.restart_policy == "Always":
+        if container.restart_policy == ALWAYS:
             asked = _of_container(container, given, status)
             _add(total, asked)
             _add(sidecars, asked)
@@ -186,6 +191,11 @@ def effective_requests(spec: wire.PodSpec, status: wire.PodStatus = NO_STATUS) -
         _add(total, _amounts(spec.overhead))
     total["pods"] = BILLION
     return {name: _rounded_up(name, amount) for name, amount in total.items() if amount}
+
+
+def _asked(container: wire.Container) -> Mapping[str, str | int]:
+    """Limits over requests."""
+    return {**container.resources.requests, **container.resources.limits}
 
 
 def _of_container(
@@ -216,31 +226,9 @@ def _resized(
 
 def unsupported_rule(spec: wire.PodSpec) -> str:
     """A rule in the pod that this version does not schedule by. Better said aloud than silently broken."""
-    present: Iterable[tuple[str, bool]] = (
-        ("spec.resourceClaims", bool(spec.resource_claims)),
-        ("GPU requests of init containers beyond those of the containers", _init_gpus(spec)),
-    )
-    used = [rule for rule, is_used in present if is_used]
-    if not used:
+    if not spec.resource_claims:
         return ""
-    return f"{', '.join(used)}: this version of Alnair cannot honour it; remove it or use another scheduler"
-
-
-def _init_gpus(spec: wire.PodSpec) -> bool:
-    """Whole cards that the containers have anyway serve their init containers too; nothing else can be given yet."""
-    asking = [
-        each for each in spec.init_containers if not names.GPU_RESOURCES.isdisjoint(each.resources.limits)
-    ]
-    try:
-        had = sum(_amounts(each.resources.limits).get(names.NVIDIA_GPU, 0) for each in spec.containers)
-        return any(
-            each.restart_policy == "Always"
-            or not CARD_RESOURCES.isdisjoint(each.resources.limits)
-            or _amounts(each.resources.limits)[names.NVIDIA_GPU] > had
-            for each in asking
-        )
-    except BadQuantity:
-        return True
+    return "spec.resourceClaims: this version of Alnair cannot honour it; remove it or use another scheduler"
 
 
 def _amounts(quantities: wire.Quantities) -> dict[str, int]:

@@ -119,7 +119,7 @@ def _check_members(cluster: Cluster, given_out: dict[str, tuple[PodShape, Holdin
                 )
                 for piece in share.slices:
                     assert piece.whole is demand.whole
-                    assert not shape.gpu.models or models[piece.card] in shape.gpu.models
+                    assert shape.gpu.choice.likes_model(models[piece.card])
                     if not demand.whole:
                         assert (piece.memory_mib, piece.compute_percent) == (
                             demand.memory_mib,

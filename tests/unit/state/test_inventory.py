@@ -204,7 +204,10 @@ def test_annotations_that_make_no_sense_are_named(annotations: dict[str, str], p
 
 
 def test_labels_tell_equal_cards_named_by_index() -> None:
-    assert concluded({}, LABELS).cards == (Card("n/0", "A10", 24576), Card("n/1", "A10", 24576))
+    assert concluded({}, LABELS).cards == (
+        Card("n/0", "A10", 24576, index=0),
+        Card("n/1", "A10", 24576, index=1),
+    )
 
 
 @pytest.mark.parametrize(
