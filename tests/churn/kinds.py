@@ -6,6 +6,7 @@ A kind writes its request on a pod in one of the dialects, and says in the churn
 from __future__ import annotations
 
 from alnair.api import names
+from churn import choices, staged
 from churn.drawn import LARGEST_GIB, MAIN, MODELS, Drawn, Kind, Scene
 from churn.requests import Ask, Asked
 from conformance.drawing.dice import Dice
@@ -75,6 +76,27 @@ def _hami_cores(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     )
 
 
+def _hami_percentage(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
+    """Of whichever card it lands on. Compute alone has all of the card's memory, and shares it nevertheless."""
+    cards, part, cores = dice.number(1, 2), dice.number(1, 100), dice.number(1, 40)
+    asked = (
+        {names.NVIDIA_GPUMEM_PERCENTAGE: str(part)}
+        if dice.chance(0.8)
+        else {names.NVIDIA_GPUCORES: str(cores)}
+    )
+    return (
+        pod.asking(gpu=cards, resources=asked),
+        Asked((Ask(MAIN, cards, percent=part),))
+        if names.NVIDIA_GPUMEM_PERCENTAGE in asked
+        else Asked((Ask(MAIN, cards, percent=100, compute=cores),)),
+    )
+
+
+def _whole_by_annotation(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
+    cards = dice.number(1, 2)
+    return pod.annotated({names.GPU_COUNT: str(cards)}), Asked((Ask(MAIN, cards, whole=True),))
+
+
 def _two_containers(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
     first, second, compute = dice.number(1, 12), dice.number(1, 12), dice.number(0, 50)
     made = pod.slice(memory_gib=first).with_container("second").slice(memory_gib=second, compute=compute)
@@ -114,6 +136,9 @@ def _contradiction(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:
             pod.slice_by_annotation("4Gi").asking(gpu=1),
             pod.slice_by_annotation("4Gi").of_model("NVIDIA-Nothing"),
             pod.asking(resources={names.VGPU_COMPUTE: "20"}),
+            pod.slice_by_annotation("4Gi", count=2).annotated({names.GPU_UUID: "GPU-of-nobody"}),
+            pod.slice(memory_gib=1).of_model("A").annotated({names.GPU_MODEL_NOT: "A"}),
+            pod.asking(gpu=1).annotated({names.GPU_SHARING: names.SHARED}),
         ]
     ), None
 
@@ -128,6 +153,10 @@ KINDS = (
     Kind("annotation-model", 6, _of_model),
     Kind("hami", 6, _hami),
     Kind("hami-cores", 6, _hami_cores),
+    Kind("hami-percentage", 6, _hami_percentage),
+    Kind("whole-by-annotation", 3, _whole_by_annotation),
+    *choices.KINDS,
+    *staged.KINDS,
     Kind("two-containers", 6, _two_containers),
     Kind("whole-and-slice", 4, _whole_and_slice),
     Kind("two-whole", 3, _two_whole),

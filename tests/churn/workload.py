@@ -293,6 +293,10 @@ class Script:
 def _cards(asked: requests.Asked) -> float:
     total = 0.0
     for ask in asked.asks:
-        part = 1.0 if ask.whole else max((ask.memory_mib or 0) / CARD_MIB, ask.compute / 100)
+        part = (
+            1.0
+            if ask.whole
+            else max((ask.memory_mib or 0) / CARD_MIB, (ask.percent or 0) / 100, ask.compute / 100)
+        )
         total += ask.cards * part
     return total
