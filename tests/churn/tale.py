@@ -177,6 +177,11 @@ class Tale:
         self.record(name, entry(name, node, *containers))
         return self.bind(name, node, *containers)
 
+    def counted(self, name: str, gpus: int) -> int:
+        """A lone pod bound to the device plugin's node `p`."""
+        self.pod(name, gpus=gpus)
+        return self.bind(name, "p", {"name": "main", "gpuCount": gpus})
+
 
 def entry(name: str, node: str, *containers: Object, counts: dict[str, int] | None = None) -> Object:
     """A pod as a record lists it."""

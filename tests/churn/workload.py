@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from alnair.api import names
 from churn import faults, requests
 from churn.cluster import RACK, Station
 from churn.drawn import Kind, Scene
@@ -222,10 +223,9 @@ class Script:
             worker.named(f"{name}-{place}").selecting({"kubernetes.io/hostname": target.name})
             for place in range(size)
         ]
-        names = [one.body["metadata"]["name"] for one in pods]
-        return Work(
-            name, self._dice.pick(NAMESPACES), [one.manifest() for one in pods], each * size, pods=names
-        )
+        manifests = [one.manifest() for one in pods]
+        called = [one["metadata"]["name"] for one in manifests]
+        return Work(name, self._dice.pick(NAMESPACES), manifests, each * size, pods=called)
 
     def _deployment(self, name: str) -> Work:
         size = self._dice.number(1, 5)
@@ -266,6 +266,10 @@ class Script:
         self.pods += counting
         told = NEVER if asked is None else requests.told(asked)
         made = made.annotated({KIND: kind.name, ASKS: told})
+        if asked is not None and all(ask.whole for ask in asked.asks) and self._dice.chance(0.6):
+            made = made.selecting(
+                {names.GPU_OWNER: names.OWNED_BY_ALNAIR}
+            )  # a device plugin might have given them
         if self._mending and self._dice.chance(0.15):
             made = made.selecting({"kubernetes.io/hostname": self._dice.pick(self._mending)[1]})
         elif self._dice.chance(0.15):
