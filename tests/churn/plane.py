@@ -21,6 +21,9 @@ from harness.operator import Operator, install
 
 APISERVER_FLAGS = ("--storage-media-type=application/json", "--etcd-compaction-interval=0")
 
+LEASE = "--lease-duration=8"
+"""Long enough that a machine with too much to do does not take it from the operator every few seconds."""
+
 
 @dataclass(frozen=True)
 class Plane:
@@ -50,7 +53,7 @@ async def start(folder: Path | None = None, *, stderr: IO[str] | int | None = No
             kept.access.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         own = Path(scratch)
         release = install(kept.access, make_namespace(kept.access, "churn"), own)
-        operator = Operator(release, folder or own)
+        operator = Operator(release, folder or own, flags=(LEASE,))
         history = History(kept.access.directory / "etcd.sock")
         async with Api(kept.access) as api:
             for namespace in NAMESPACES:  # pods are refused until it is there
