@@ -207,7 +207,10 @@ def test_the_cluster_role_is_exactly_this(render: Render) -> None:
         ("", "pods/eviction", "create"),
         *(("scheduling.x-k8s.io", "podgroups", verb) for verb in follow),
         ("scheduling.x-k8s.io", "podgroups/status", "patch"),
-        *(("topology.node.k8s.io", "noderesourcetopologies", verb) for verb in follow),
+        *(
+            ("topology.node.k8s.io", "noderesourcetopologies", verb)
+            for verb in (*read, "create", "update", "delete")
+        ),
         *(("ai.centaurus.io", "gpuallocations", verb) for verb in (*read, "create", "patch", "delete")),
         *(("ai.centaurus.io", "gpuallocations/status", verb) for verb in ("update", "patch")),
         ("events.k8s.io", "events", "create"),

@@ -108,6 +108,14 @@ class PodBuilder(Built):
     def of_model(self, *models: str) -> Self:
         return self.annotated({names.GPU_MODEL: ",".join(models)})
 
+    def on_cards(self, *cards: str) -> Self:
+        """Only these: UUIDs, or NODE/INDEX."""
+        return self.annotated({names.GPU_UUID: ",".join(cards)})
+
+    def exclusively(self) -> Self:
+        """Its slices are on cards that nobody else has a part of."""
+        return self.annotated({names.GPU_SHARING: names.EXCLUSIVE})
+
     def selecting(self, labels: dict[str, str] | None = None, **more: str) -> Self:
         """A nodeSelector."""
         return self.with_(
@@ -222,6 +230,13 @@ class PodBuilder(Built):
     def with_container(self, name: str) -> Self:
         """One more container; `asking` and `slice` speak of it from now on."""
         return self.with_(lambda it: it["spec"]["containers"].append({"name": name, "image": IMAGE}))
+
+    def with_init(self, name: str, resources: dict[str, str], *, sidecar: bool = False) -> Self:
+        """One more init container, with these requests and limits; a sidecar restarts always."""
+        one: Manifest = {"name": name, "image": IMAGE}
+        one["resources"] = {"requests": dict(resources), "limits": dict(resources)}
+        one |= {"restartPolicy": "Always"} if sidecar else {}
+        return self.with_(lambda it: it["spec"].setdefault("initContainers", []).append(one))
 
     def held_by(self, finalizer: str = "example.com/hold") -> Self:
         """A finalizer: once deleted it stays, terminating, until the finalizer is taken away."""

@@ -69,6 +69,14 @@ CHOICE_ANNOTATIONS: Final = frozenset(
     }
 )
 
+# --- what a gang asks for by annotation, of its PodGroup or its pods -----------------------------------------
+TOPOLOGY_REQUIRED: Final = f"{PREFIX}topology-required"  # a level's name, or a node label
+TOPOLOGY_PREFERRED: Final = f"{PREFIX}topology-preferred"
+KUEUE_REQUIRED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-required-topology"  # a node label
+KUEUE_PREFERRED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-preferred-topology"
+KAI_REQUIRED_TOPOLOGY: Final = "kai.scheduler/topology-required-placement"
+KAI_PREFERRED_TOPOLOGY: Final = "kai.scheduler/topology-preferred-placement"
+
 # --- what a pod asks for by resource ------------------------------------------------------------------------
 NVIDIA_GPU: Final = "nvidia.com/gpu"  # whole cards; slices when one of the next three stands beside it
 NVIDIA_GPUMEM: Final = "nvidia.com/gpumem"  # MiB on each card (HAMi)
@@ -89,11 +97,20 @@ PHYSICAL_GPU_UUIDS: Final = f"{PREFIX}physical-gpu-uuids"
 VIRTUAL_GPU_COUNT: Final = f"{PREFIX}virtual-gpu-count"
 VIRTUAL_GPU_COUNT_MISSPELT: Final = f"{PREFIX}vitual-gpu-count"  # what older profilers write
 GPU_STATIC: Final = f"{PREFIX}gpu-static"
+GPU_READING: Final = re.compile(
+    rf"{re.escape(PREFIX)}gpu-(?:0|[1-9][0-9]?)"
+)  # of one card: gpu-0, gpu-1, ...
+HAMI_REGISTER: Final = "hami.io/node-nvidia-register"  # JSON
+HAMI_SCORES: Final = "hami.io/node-nvidia-score"  # JSON: how well cards are linked
 GFD_PRODUCT: Final = "nvidia.com/gpu.product"
 GFD_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB
 GFD_COUNT: Final = "nvidia.com/gpu.count"
 DEPLOY_DEVICE_PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"  # label of NVIDIA's GPU operator
 DEVICE_PLUGIN_PREFIXES: Final = ("nvidia.com/gpu", "nvidia.com/mig-")  # of what a device plugin advertises
+
+# --- on a NodeResourceTopology of our own, for people who select by it ----------------------------------------
+MANAGED_BY: Final = f"{PREFIX}managed-by"
+ALNAIR: Final = "alnair"
 
 # --- on a commit record -------------------------------------------------------------------------------------
 OWNER_KIND: Final = f"{PREFIX}owner-kind"

@@ -129,6 +129,18 @@ class Record:
     def bound(self) -> list[Member]:
         return [member for member in self.members.values() if member.bound]
 
+    def condition(self, kind: str) -> dict[str, Any] | None:
+        return next((each for each in self.conditions if each.get("type") == kind), None)
+
+    def set_condition(self, condition: dict[str, Any], *, now: str) -> None:
+        """In a new list; the time stays where the status does, and conditions of other types stay."""
+        before = self.condition(condition["type"])
+        same = before is not None and before.get("status") == condition["status"]
+        time = before["lastTransitionTime"] if before is not None and same else now
+        others = [each for each in self.conditions if each.get("type") != condition["type"]]
+        whole = {**condition, "observedGeneration": self.generation, "lastTransitionTime": time}
+        self.conditions = [*others, whole]
+
     def seen(self, written: dict[str, Any]) -> None:
         """The apiserver's answer to a write of ours, or an object that was looked at and is as it should be: the event
         of that version is no news."""

@@ -44,7 +44,10 @@ def why_not(short: Sequence[ClassShortfall], *, fit: int, gang: int, profile: Pr
             needs += f", {in_vain}"
         parts.append(f"{who} {needs}, but {node_reasons(lack.pod, profile, draft)}")
     opening = "" if gang == 1 else f"{fit} of {gang} members fit. "
-    text = opening + " ".join(sentence(part) for part in parts)
+    return shortened(opening + " ".join(sentence(part) for part in parts))
+
+
+def shortened(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 

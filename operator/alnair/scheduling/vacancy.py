@@ -7,9 +7,11 @@ are kept, so the rest of the node may be spoken for: pods that a preemption has 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from alnair.api.gpurequest import CardDemand
+from alnair.scheduling.domains import Together
 from alnair.scheduling.plugins.cards_that_fit import room_for
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.search import minds_nobody
@@ -44,6 +46,16 @@ def match_vacancies(
                 del open_places[old]
                 break
     return matched
+
+
+def kept_together(
+    vacant: Mapping[str, Holding], together: Together, domain: Callable[[Holding], str | None]
+) -> dict[str, Holding]:
+    """Only the places in the one domain that the gang must be in: where it has members, else where most of these are.
+    They were all in one when they were taken, but a node's label may have changed since."""
+    counts = Counter(name for holding in vacant.values() if (name := domain(holding)) is not None)
+    allowed = set(together.home) or {name for name, _ in counts.most_common(1)}
+    return {uid: holding for uid, holding in vacant.items() if domain(holding) in allowed}
 
 
 def _let_in(

@@ -24,7 +24,7 @@ from alnair.state.columns import ImageColumn, LabelColumn
 from alnair.state.company import Company
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.holding import CardUse, Holding, footprint, parse_annotation
-from alnair.state.inventory import NO_CARDS, Card, Inventory, conclude, guard_against_renaming
+from alnair.state.inventory import NO_CARDS, Inventory, conclude, distances, guard_against_renaming
 from alnair.state.nodes import Node
 from alnair.state.pods import Pod
 from alnair.state.refusals import Refusals
@@ -63,9 +63,12 @@ class ClusterState:
     value when something that was missing may last have come (capacity given back, a node changed), `freed_at[row]`
     the same for a row: a planner that was refused need not look again until something was freed where it looks.
     `arrived` is its value when a pod last came: who must be near somebody may have waited for that.
+
+    `on_cards` is called with a node's name when its cards are others than before (before, now), the books being right.
     """
 
     def __init__(self, *, sharers: int = SHARERS_A_CARD, on_freed: Callable[[], None] = lambda: None) -> None:
+        self.on_cards: Callable[[str, Inventory, Inventory], None] = lambda node, before, after: None
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
         self.inventories: dict[str, Inventory] = {}
@@ -128,7 +131,7 @@ class ClusterState:
         """The node is gone from the apiserver. Charges to it are kept: it may come back with its pods."""
         if self.nodes.pop(name, None) is None:
             return
-        self.inventories.pop(name, None)
+        cards = self.inventories.pop(name, NO_CARDS)
         row = self._rows[name]
         for charge in self._charges_to(name):
             if charge.node == name and charge.guest is not None:
@@ -143,6 +146,8 @@ class ClusterState:
         self._spare.append(row)
         self._change(row)
         self._free(row)  # a domain that is gone may be what a spread rule waited for
+        if cards != NO_CARDS:
+            self.on_cards(name, cards, NO_CARDS)
 
     def put_topology(self, name: str, topology: NodeResourceTopology) -> None:
         self.topologies[name] = topology
@@ -267,6 +272,17 @@ class ClusterState:
             and uid not in self.holdings
             and (row := self._rows.get(pod.nominated)) is not None
         ]
+
+    def charged_to(self, name: str) -> list[str]:
+        """UIDs of the pods that take something of the node or of its cards."""
+        return list(self._charged_to.get(name, ()))
+
+    def overcommitted(self, name: str) -> set[str]:
+        """Cards of which more is held than there is: they shrank, or somebody else gave them, too."""
+        if (row := self._rows.get(name)) is None:
+            return set()
+        free = np.minimum(self.card_free_memory[row], self.card_free_slots[row])
+        return {card for index, card in enumerate(self._card_ids[row]) if free[index] < 0}
 
     def card_usage(self) -> Iterable[tuple[str, str, int, int, int]]:
         """(node, card, MiB there, MiB taken, users) of every card: for metrics and checks."""
@@ -427,7 +443,8 @@ class ClusterState:
             for use in charge.uses
         ]
         inventory = conclude(node, self.topologies.get(node.name))
-        before = NO_CARDS if afresh else self.inventories.get(node.name, NO_CARDS)
+        known = self.inventories.get(node.name, NO_CARDS)
+        before = NO_CARDS if afresh else known
         inventory = guard_against_renaming(inventory, before, {use.card for use in held})
         self.inventories[node.name] = inventory
         row = self._rows[node.name]
@@ -440,7 +457,7 @@ class ClusterState:
         for index, card in enumerate(inventory.cards):
             self.card_memory[row, index] = self.card_free_memory[row, index] = card.memory_mib
             self.card_free_compute[row, index] = 100
-            self.card_free_slots[row, index] = self._sharers
+            self.card_free_slots[row, index] = card.slots or self._sharers
             self.card_usable[row, index] = card.healthy
             self.card_numa[row, index] = card.numa
             self.card_index[row, index] = card.index
@@ -448,6 +465,8 @@ class ClusterState:
         self._apply_uses(row, held, +1)
         self._change(row)
         self._free(row)
+        if inventory != known:
+            self.on_cards(node.name, known, inventory)
 
     def _numbered(self) -> Iterable[tuple[int, Node]]:
         return ((self._rows[name], node) for name, node in self.nodes.items())
@@ -570,21 +589,6 @@ def _interned(thing: T, things: list[T], index: dict[T, int]) -> int:
         number = index[thing] = len(things)
         things.append(thing)
     return number
-
-
-def distances(cards: Sequence[Card]) -> Ints | None:
-    """Card to card, 0 to itself; a pair of which nothing is told is as far apart as the farthest that is."""
-    told = [distance for card in cards for _, distance in card.links]
-    if not told:
-        return None
-    position = {card.id: index for index, card in enumerate(cards)}
-    between = np.full((len(cards), len(cards)), max(told), dtype=np.int64)
-    np.fill_diagonal(between, 0)
-    for index, card in enumerate(cards):
-        for other, distance in card.links:
-            if other in position:
-                between[index, position[other]] = distance
-    return between
 
 
 def guest(pod: Pod) -> PodClass:

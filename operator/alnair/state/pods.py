@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from alnair.api import names
 from alnair.api.gpurequest import NO_GPU, BadRequest, gpu_request
+from alnair.api.nearness import Wish, wish_in
 from alnair.api.quantity import BILLION, BadQuantity, nano
 from alnair.state import wire
 from alnair.state.rules import placement_rules
@@ -53,6 +54,7 @@ class Pod:
     slices: str = ""  # the annotation that a Binding wrote, as it stands
     annotated_node: str = ""
     nominated: str = ""  # the node that a preemption made room on for it
+    wish: Wish | None = None  # where its gang is to be together
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -66,13 +68,17 @@ class Pod:
 
     def says_the_same(self, other: Pod) -> bool:
         """Nothing that scheduling looks at is different: only versions, annotations or conditions moved on."""
-        return (self.shape, self.labels, self.priority, self.problem, self.nominated, *self._stage()) == (
-            other.shape,
-            other.labels,
-            other.priority,
-            other.problem,
-            other.nominated,
-            *other._stage(),
+        return self._told() == other._told()
+
+    def _told(self) -> tuple[object, ...]:
+        return (
+            self.shape,
+            self.labels,
+            self.priority,
+            self.problem,
+            self.nominated,
+            self.wish,
+            *self._stage(),
         )
 
     def _stage(self) -> tuple[str, str, bool, bool]:
@@ -113,6 +119,7 @@ class PodReader:
             slices=meta.annotations.get(names.GPU_SLICES, ""),
             annotated_node=meta.annotations.get(names.NODE, ""),
             nominated=pod.status.nominated_node_name,
+            wish=wish_in(meta.annotations),
             labels=meta.labels,
         )
 

@@ -92,7 +92,7 @@ def _seated(model: Model, number: int) -> Iterator[tuple[Ints, int]]:
         return
     one_by_one = np.full((count, len(all_seats)), NEVER)
     for member in range(count):
-        one_by_one[member, there] = model.variables(np.ones(len(there)))
+        one_by_one[member, there] = model.variables(np.ones(len(there)), at=there)
     row_of = np.full(len(all_seats), -1)
     row_of[there] = np.arange(len(there))
     rows = np.broadcast_to(row_of, one_by_one.shape)
@@ -115,7 +115,7 @@ def _party(model: Model, number: int, seats: Ints, size: int, groups: Ints, draf
         nodes, heads = np.nonzero(there & (groups == np.arange(groups.shape[1])))
         alike = (groups[nodes] == heads[:, None]).sum(axis=1)
         bound = alike if demand.whole else np.full(len(nodes), size)
-        each = Uses(demand, nodes, heads, model.variables(bound))
+        each = Uses(demand, nodes, heads, model.variables(bound, at=nodes))
         _as_many_as_asked(model, each, seats, draft.owned)
         uses.append(each)
     moments = [[gpu.demands.index(demand) for demand in moment] for moment in gpu.moments]
