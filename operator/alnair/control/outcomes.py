@@ -106,6 +106,7 @@ class Outcomes:
             if now - looked > STRAYS_SECONDS:
                 looked = now
                 self._loop.adopt_strays()
+            ledger.state.refusals.pass_time(now)
             for record in list(ledger.records.values()):
                 self._check_kept_places(ledger, record, now)
             for gang in list(self._roster.gangs.values()):

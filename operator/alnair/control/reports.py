@@ -93,6 +93,11 @@ class Reports:
             action="Binding",
         )
 
+    def pod_refused(self, pod: Pod, seconds: float) -> None:
+        refused = f"the kubelet of {pod.node} refused the pod ({pod.reason})"
+        note = f"{refused}; its like keep off that node for {seconds:g} s"
+        self._events.say(about_pod(pod), reason="KubeletRefused", note=note, action="Binding", warning=True)
+
     def node_problems(self, name: str, uid: str, source: str, problems: tuple[str, ...]) -> None:
         """What cannot be read of a node: said when it changes, not every time that it is read."""
         if self._node_problems.get((uid, source), ()) == problems:
@@ -353,11 +358,8 @@ def _about_group(group: Group) -> Regarding:
 
 
 def _cards(holding: Holding) -> str:
-    counted = sum(share.counted for share in holding.containers)
-    if counted:
-        return f" with {count(counted, 'whole GPU')} of its device plugin's choice"
-    parts = [
-        f"{'all' if piece.whole else memory(piece.memory_mib)} of {piece.card}" for piece in holding.slices()
-    ]
+    if holding.counted:
+        return f" with {count(holding.counted, 'whole GPU')} of its device plugin's choice"
+    parts = [f"{'all' if use.whole else memory(use.memory_mib)} of {use.card}" for use in holding.footprint()]
     more = f" and {len(parts) - 4} more" if len(parts) > 4 else ""
     return f": {', '.join(parts[:4])}{more}" if parts else ""

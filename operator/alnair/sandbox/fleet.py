@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -194,10 +194,12 @@ def topology(
     pair_cost: int | None = None,
     same_socket_cost: int = 10,
     other_socket_cost: int = 40,
+    distance: Callable[[int, int], int] | None = None,
 ) -> Manifest:
     """A NodeResourceTopology as somebody else publishes it: two NUMA nodes, each card its own zone.
 
-    The cards hang on the sockets in turn; with a `pair_cost`, one half on each, and linked in pairs.
+    The cards hang on the sockets in turn; with a `pair_cost`, one half on each, and linked in pairs. `distance` between
+    the cards of two indices, where that does not tell all of it.
     """
     used = list(used_mib or [0] * len(kinds))
     costs = {"pair": pair_cost or same_socket_cost, "socket": same_socket_cost, "far": other_socket_cost}
@@ -206,6 +208,8 @@ def topology(
         return index % 2 if pair_cost is None else socket_of(index, len(kinds))
 
     def cost(one: int, other: int) -> int:
+        if distance is not None:
+            return distance(one, other)
         if pair_cost is None:
             return costs["socket" if one % 2 == other % 2 else "far"]
         return costs[_link(one, other, len(kinds))]
@@ -252,6 +256,11 @@ def topology(
         "attributes": _at_a_glance(kinds, paired=pair_cost is not None),
         "zones": zones,
     }
+
+
+def nvlink_pairs(one: int, other: int) -> int:
+    """Cards 0 and 1, 2 and 3, … joined by NVLink, four on a PCIe switch, the rest across sockets."""
+    return 10 if one // 2 == other // 2 else 20 if one // 4 == other // 4 else 40
 
 
 def _at_a_glance(kinds: Sequence[CardKind], *, paired: bool) -> list[Manifest]:

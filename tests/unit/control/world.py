@@ -121,6 +121,7 @@ class Leader:
             ledger=self.ledger,
             roster=self.roster,
             reports=self.reports,
+            clock=self.clock,
         )
         self._nodes = NodeFeed(state=self.state, ledger=self.ledger, reports=self.reports)
         self._storage = {
@@ -334,10 +335,10 @@ class World:
         manifest.setdefault("status", {})["phase"] = phase or ("Running" if on else "Pending")
         self.server.put(f"{PODS}/{name}", manifest)
 
-    def ends(self, *which: str, phase: str = "Succeeded") -> None:
+    def ends(self, *which: str, phase: str = "Succeeded", reason: str = "") -> None:
         for name in which:
             there = self.server.objects[f"{PODS}/{name}"]
-            self.server.put(f"{PODS}/{name}", {**there, "status": {"phase": phase}})
+            self.server.put(f"{PODS}/{name}", {**there, "status": {"phase": phase, "reason": reason}})
 
     def deletes(self, *which: str) -> None:
         for name in which:
