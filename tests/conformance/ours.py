@@ -129,6 +129,7 @@ def _decoded(manifest: Manifest, kind: type[Any]) -> Any:
 
 
 def filter_names() -> Iterable[str]:
-    """Those that can decide here. A pod that names its node is never shown to a scheduler, and every node here is
-    ready: kube-scheduler leaves the others to taints."""
-    return (*(rule.name for rule in PROFILE.filters if rule.name not in ("NodeName", "NodeReady")), GATES)
+    """Those that can decide here. A pod that names its node is never shown to a scheduler, every node here is ready
+    (kube-scheduler leaves the others to taints), and kwok's kubelets refuse nobody."""
+    elsewhere = ("NodeName", "NodeReady", "KubeletRefusals")
+    return (*(rule.name for rule in PROFILE.filters if rule.name not in elsewhere), GATES)

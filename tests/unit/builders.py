@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from alnair.api import config, names
-from alnair.api.gpurequest import CardDemand, GpuRequest
+from alnair.api.gpurequest import CardChoice, CardDemand, GpuRequest
 from alnair.api.topology import NodeResourceTopology
 from alnair.kube.clock import Clock
 from alnair.sandbox.fleet import card_uuid
@@ -270,15 +270,16 @@ def given(plan: Plan | Refusal | Unsure) -> dict[str, list[str]]:
     """Pod -> its cards as `node#index`."""
     assert isinstance(plan, Plan), plan
     return {
-        member.name: [_index(holding.node, piece.card) for piece in holding.slices()]
+        member.name: [card_name(holding.node, piece.card) for piece in holding.slices()]
         for member, holding in plan.placements
     }
 
 
-def _index(node: str, uuid: str) -> str:
+def card_name(node: str, uuid: str) -> str:
+    """`node#index` of a card."""
     known = {card_uuid(node, index): index for index in range(64)}
     return f"{node}#{known[uuid]}" if uuid in known else uuid
 
 
 def gpu(*demands: CardDemand, models: tuple[str, ...] = ()) -> GpuRequest:
-    return GpuRequest(demands, models)
+    return GpuRequest(demands, CardChoice(models=models))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 from alnair.control.gangs import Gang, Roster
 from alnair.control.loop import Loop
@@ -87,6 +88,9 @@ class Outcomes:
         if (gang := self._gang_of(record)) is not None:
             self._loop.touch(gang)
 
+    def cards_changed(self, record: Record, condition: dict[str, Any], concerned: list[Member]) -> None:
+        self._reports.cards_changed(record, condition, concerned)
+
     def _gang_of(self, record: Record) -> Gang | None:
         owner = record.owner
         name = owner.uid if owner.kind == "Pod" else owner.name
@@ -102,6 +106,7 @@ class Outcomes:
             if now - looked > STRAYS_SECONDS:
                 looked = now
                 self._loop.adopt_strays()
+            ledger.state.refusals.pass_time(now)
             for record in list(ledger.records.values()):
                 self._check_kept_places(ledger, record, now)
             for gang in list(self._roster.gangs.values()):

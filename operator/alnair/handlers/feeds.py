@@ -10,11 +10,13 @@ import asyncio
 
 from alnair.control.gangs import Roster
 from alnair.control.reports import Reports
+from alnair.kube.clock import Clock
 from alnair.ledger.ledger import Ledger
 from alnair.state import wire
 from alnair.state.cluster import ClusterState
 from alnair.state.nodes import read_node
-from alnair.state.pods import PodReader
+from alnair.state.pods import Pod, PodReader
+from alnair.state.refusals import refused_by_kubelet
 
 
 class PodFeed:
@@ -25,12 +27,15 @@ class PodFeed:
         ledger: Ledger,
         roster: Roster,
         reports: Reports,
+        clock: Clock,
+        delivering: frozenset[str] = frozenset(),
     ) -> None:
         self._state = state
         self._ledger = ledger
         self._roster = roster
         self._reports = reports
-        self._reader = PodReader()
+        self._clock = clock
+        self._reader = PodReader(delivering=delivering)
         self.synced = asyncio.Event()
 
     def replace(self, objects: list[wire.Pod]) -> None:
@@ -44,9 +49,17 @@ class PodFeed:
 
     def put(self, thing: wire.Pod) -> None:
         pod = self._reader.read(thing)
+        before = self._state.pods.get(pod.uid)
         self._state.put_pod(pod)
+        if pod.terminal and before is not None and not before.terminal:
+            self._note_refusal(pod)
         self._ledger.observe_pod(pod)
         self._roster.put_pod(pod)
+
+    def _note_refusal(self, pod: Pod) -> None:
+        if pod.node and refused_by_kubelet(pod) and pod.scheduler in self._ledger.schedulers:
+            seconds = self._state.refusals.note(pod, self._clock.now())
+            self._reports.pod_refused(pod, seconds)
 
     def drop(self, thing: wire.Pod) -> None:
         uid = thing.metadata.uid

@@ -25,6 +25,7 @@ from alnair.scheduling.classes import Member, MemberClass, classes_of
 from alnair.scheduling.domains import domains_of
 from alnair.scheduling.explain import ClassShortfall
 from alnair.scheduling.model import Dealer, Floats, Model, Rows
+from alnair.scheduling.plugins.cards_that_fit import chosen
 from alnair.scheduling.plugins.interface import Linear
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.pruning import kept_nodes
@@ -375,18 +376,19 @@ def stands(placed: Sequence[PlacedClass], profile: Profile, draft: Draft) -> boo
 
 
 def _cards_hold(each: PlacedClass, row: int, holding: Holding, draft: Draft) -> bool:
-    """None of the cards that this one holds is lost, of a wrong model or used beyond what it has."""
-    gpu = each.pod.shape.gpu
+    """None of the cards that this one holds is lost, of a wrong kind or used beyond what it has."""
+    uses = holding.footprint()
+    if not uses:
+        return True
+    usable = (draft.card_usable[row : row + 1] & chosen(each.pod.shape.gpu, draft.only(row)))[0]
     positions = {card: index for index, card in enumerate(draft.card_ids[row])}
-    for piece in holding.slices():
-        card = positions.get(piece.card)
-        if card is None or not draft.card_usable[row, card]:
-            return False
-        if gpu.models and draft.models[draft.card_model[row, card]] not in gpu.models:
+    for use in uses:
+        card = positions.get(use.card)
+        if card is None or not usable[card] or use.clash:
             return False
         free = (draft.card_free_memory, draft.card_free_compute, draft.card_free_slots)
         if min(int(left[row, card]) for left in free) < 0:
             return False
-        if draft.card_exclusive[row, card] and draft.card_users[row, card] > 1:
-            return False
+        if draft.card_exclusive[row, card] and draft.card_users[row, card] != use.slots:
+            return False  # one that shares with nobody, and not all of the card's users are this pod's
     return True

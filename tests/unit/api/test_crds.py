@@ -161,7 +161,12 @@ def test_the_topology_is_cluster_scoped_without_a_status() -> None:
             ["Phase", "Scheduled", "Min", "Members", "Age"],
             ["Running", "Failed", "Reason"],
         ),
-        ("noderesourcetopologies", ["node-res-topo"], ["Policy", "Age"], []),
+        (
+            "noderesourcetopologies",
+            ["node-res-topo"],
+            ["Cards", "Memory", "NUMA", "Links", "Unhealthy", "Source", "Policy", "Age"],
+            [],
+        ),
         (
             "gpuallocations",
             ["gpualloc", "ga"],

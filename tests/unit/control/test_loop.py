@@ -652,3 +652,17 @@ async def test_a_kept_place_is_left_to_whom_a_preemption_made_room_for_there() -
         world.deletes("vip")
         await world.settled()
         assert set(world.where()) == {"a", "c"}
+
+
+async def test_an_equal_pod_is_not_sent_to_a_kubelet_that_has_just_refused_one() -> None:
+    async with World(nodes=[node("n1")]) as world:
+        world.pod("first", group="")
+        await world.start()
+        await world.settled()
+        world.ends("first", phase="Failed", reason="OutOfcpu")
+        world.pod("second", group="")
+        await world.settled()
+        assert "second" not in world.where()
+        assert any("KubeletRefused" in str(call.body) for call in world.server.calls)
+        await world.passes(61)
+        assert world.where()["second"] == "n1"

@@ -20,6 +20,7 @@ def test_the_filters_are_asked_in_this_order() -> None:
         "NodeUnschedulable",
         "TaintToleration",
         "NodeReady",
+        "KubeletRefusals",
         "NodePorts",
         "VolumeBinding",
         "VolumeZone",
@@ -28,6 +29,7 @@ def test_the_filters_are_asked_in_this_order() -> None:
         "InterPodAffinity",
         "PodTopologySpread",
         "NodeResourcesFit",
+        "Delivery",
         "GPUCards",
     ]
 

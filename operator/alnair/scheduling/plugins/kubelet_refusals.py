@@ -1,0 +1,32 @@
+"""KubeletRefusals: nodes whose kubelet refused such a pod a short while ago are left alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from alnair.scheduling.plugins.interface import Scope
+from alnair.state.draft import Bools, Draft, Ints
+from alnair.state.shapes import PodClass
+
+
+class KubeletRefusals:
+    name = "KubeletRefusals"
+    scope = Scope.FIXED
+
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        return bool(draft.refusals.of(pod.shape))
+
+    def passes(self, pod: PodClass, draft: Draft) -> Bools:
+        refused = draft.refusals.of(pod.shape)
+        return np.array([name not in refused for name in draft.names], dtype=np.bool_)
+
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+        refused = draft.refusals.of(pod.shape)
+        by_reason = Counter(refused[draft.names[row]].reason for row in failed)
+        return [
+            (f"has a kubelet that refused such a pod ({reason}) and is left alone for a while", number)
+            for reason, number in by_reason.most_common()
+        ]
