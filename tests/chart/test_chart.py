@@ -346,7 +346,7 @@ def test_two_releases_share_no_object(render: Render) -> None:
 def test_every_object_is_labelled_and_namespaced(render: Render) -> None:
     for each in render(NO_CRDS, namespace="gpu"):
         assert each["metadata"]["labels"]["app.kubernetes.io/instance"] == "alnair"
-        if not each["kind"].startswith("Cluster"):
+        if not (each["kind"].startswith("Cluster") or "AdmissionPolicy" in each["kind"]):
             assert each["metadata"]["namespace"] == "gpu"
 
 

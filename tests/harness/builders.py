@@ -105,6 +105,23 @@ class PodBuilder(Built):
             wanted[names.GPU_COUNT] = str(count)
         return self.annotated(wanted)
 
+    def told(self, *, cards: int = 1, whole: bool = False) -> Self:
+        """The last container reads its cards from its environment, as the chart's policy would have it."""
+
+        def change(it: Manifest) -> None:
+            container = it["spec"]["containers"][-1]
+            for variable, value in names.env_of_container(cards, whole=whole).items():
+                path = f"metadata.annotations['{names.env_key(container['name'], value)}']"
+                source = {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}
+                container.setdefault("env", []).append({"name": variable, "valueFrom": source})
+
+        return self.with_(change)
+
+    def with_env(self, name: str, value: str) -> Self:
+        """A variable of the user's own in the last container."""
+        one = {"name": name, "value": value}
+        return self.with_(lambda it: it["spec"]["containers"][-1].setdefault("env", []).append(one))
+
     def of_model(self, *models: str) -> Self:
         return self.annotated({names.GPU_MODEL: ",".join(models)})
 

@@ -7,6 +7,8 @@ cluster has.
         picker: best-fit
     topology:
       levels: [{name: rack, label: topology.kubernetes.io/rack}]
+    delivery:
+      enabled: true
 
 A wrong file stops the start with file, field, value and what is allowed; nothing is ever guessed, ignored or
 repaired. `DEFAULT` is what runs without a file, and what the chart ships.
@@ -40,6 +42,8 @@ ScorerName = Literal[
     "BalancedResource",
     "ServiceSpreading",
     "Equal",
+    "LeastNUMANodes",
+    "NUMACost",
     "NodeAffinity",
     "InterPodAffinity",
     "PodTopologySpread",
@@ -133,11 +137,20 @@ DEFAULT_TOPOLOGY: Final = Topology(
 )
 
 
+class Delivery(_Part):
+    """How containers get the cards that were recorded for them."""
+
+    # Through their environment, which the chart's admission policy gives them; a pod that should have one and does not
+    # is not placed. False: something else does it, and nobody asks.
+    enabled: bool = True
+
+
 class Config(_Part):
     """The whole file."""
 
     profiles: Annotated[list[Profile], Field(min_length=1, max_length=64)]
     topology: Topology = DEFAULT_TOPOLOGY
+    delivery: Delivery = Delivery()
 
     @field_validator("profiles")
     @classmethod
@@ -148,6 +161,10 @@ class Config(_Part):
     def profile(self, scheduler_name: str) -> Profile | None:
         """The profile that answers to that name, or None: the pod is somebody else's."""
         return next((each for each in self.profiles if each.scheduler_name == scheduler_name), None)
+
+    def delivering(self) -> frozenset[str]:
+        """The scheduler names whose pods get their cards through their environment."""
+        return frozenset(each.scheduler_name for each in self.profiles if self.delivery.enabled)
 
 
 # What a manifest wishes for goes before how the cluster is to be filled: weights as in kube-scheduler.

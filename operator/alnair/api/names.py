@@ -40,6 +40,25 @@ NODE: Final = f"{PREFIX}node"
 GPU_ID: Final = f"{PREFIX}alnair-gpu-id"  # card UUIDs, comma-separated
 GPU_SLICES: Final = f"{PREFIX}gpu-slices"  # JSON
 
+# --- the environment of a GPU container: each variable reads an annotation that the Binding fills -------------------
+ENV_DOMAIN: Final = "env.ai.centaurus.io"  # keys are <container>.env.ai.centaurus.io/<value>: see env_key
+VISIBLE_DEVICES: Final = "visible-devices"  # what NVIDIA's runtime shows to the container: UUIDs, or indices
+GPU_IDS: Final = "gpu-ids"  # the cards as the record names them
+MEMORY_MIB: Final = "memory-mib"  # of each card, in the same order
+SM_LIMIT: Final = "sm-limit"  # per cent of each card, for HAMi-core; 0 = no limit
+MEMORY_LIMIT: Final = (
+    "memory-limit-"  # and the card's position: for HAMi-core, which reads a trailing m as MiB
+)
+ENV_VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
+ENV_OF_CARDS: Final = {
+    ENV_VISIBLE_DEVICES: VISIBLE_DEVICES,
+    "ALNAIR_GPU_IDS": GPU_IDS,
+    "ALNAIR_GPU_MEMORY_MIB": MEMORY_MIB,
+}
+ENV_SM_LIMIT: Final = "CUDA_DEVICE_SM_LIMIT"
+ENV_MEMORY_LIMIT: Final = "CUDA_DEVICE_MEMORY_LIMIT_"  # and the card's position
+MOST_LIMITED_CARDS: Final = 16  # of one container; the policy of the chart counts so far
+
 # --- what a pod asks for by annotation ----------------------------------------------------------------------
 GPU_MEMORY: Final = f"{PREFIX}gpu-memory"  # a quantity with a unit: 6Gi, 6000Mi
 GPU_COMPUTE: Final = f"{PREFIX}gpu-compute"  # per cent of one card
@@ -127,6 +146,23 @@ PROFILE_HIGH_PERFORMANCE: Final = "alnair-high-performance"
 _NAME_LIMIT: Final = 253  # of a Kubernetes object
 _LABEL_LIMIT: Final = 63
 _NOT_IN_A_LABEL: Final = re.compile(r"[^A-Za-z0-9._-]")
+
+
+def env_key(container: str, value: str) -> str:
+    """The annotation that a container's environment reads a value from.
+
+    The container stands in the domain and not in the name, which has 63 characters for itself alone: container names
+    may have as many. They are unique in a pod, and stay what they are when somebody's webhook adds a container.
+    """
+    return f"{container}.{ENV_DOMAIN}/{value}"
+
+
+def env_of_container(cards: int, *, whole: bool) -> dict[str, str]:
+    """Environment variable -> value that it reads, of a container with so many cards. Whole ones need no limits."""
+    if whole:
+        return dict(ENV_OF_CARDS)
+    limits = {f"{ENV_MEMORY_LIMIT}{index}": f"{MEMORY_LIMIT}{index}" for index in range(cards)}
+    return {**ENV_OF_CARDS, ENV_SM_LIMIT: SM_LIMIT, **limits}
 
 
 def _fingerprint(text: str) -> str:

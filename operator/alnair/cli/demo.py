@@ -97,6 +97,7 @@ def _show(sandbox: KeptControlPlane, chart: Path, screen: Screen, *, stays: bool
     with screen.step(f"helm install alnair {_short(chart)} --namespace {SYSTEM} --create-namespace"):
         installed = installation.install(access, chart=chart, namespace=SYSTEM, folder=folder)
         installation.wait_for_kinds(access)
+        installation.wait_for_delivery(access, SYSTEM, names.PROFILE_DEFAULT)
     screen.note("with replicas=0: no container runs here, so the operator is a local process")
     with screen.step("a small mixed GPU cluster"):
         _furnish(access)

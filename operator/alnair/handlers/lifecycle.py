@@ -188,7 +188,14 @@ class Operator:
         state.on_cards = cards_changed
         topologies = Topologies(state, reports, publisher)
         resync = Resync(client, roster=roster, topologies=topologies, ledger=ledger)
-        pods = PodFeed(state=state, ledger=ledger, roster=roster, reports=reports, clock=clock)
+        pods = PodFeed(
+            state=state,
+            ledger=ledger,
+            roster=roster,
+            reports=reports,
+            clock=clock,
+            delivering=settings.config.delivering(),
+        )
         nodes = NodeFeed(state=state, ledger=ledger, reports=reports)
         namespaces = NamespaceFeed(state=state)
         services = ServiceFeed(state=state)

@@ -50,8 +50,9 @@ class Topologies:
         if known == topology or (kind is None and known is not None and _older(topology, known)):
             return
         self.state.put_topology(name, topology)
-        inventory = self.state.inventories.get(name)
-        self._complain(name, inventory.problems if inventory is not None else ())
+        inventory, zones = self.state.inventories.get(name), self.state.zones.nodes.get(name)
+        problems = inventory.problems if inventory is not None else ()
+        self._complain(name, (*problems, zones.problem) if zones is not None and zones.problem else problems)
 
     def keep(self, present: set[str], known: set[str]) -> None:
         """A fresh list has only these: of those known before it was made, the others were deleted unseen."""

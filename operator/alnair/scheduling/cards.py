@@ -32,10 +32,10 @@ def pick(shape: PodShape, draft: Draft, row: int, picker: Picker) -> tuple[Conta
         return tuple(counted_share(demand) for demand in gpu.demands)
     one = draft.only(row)
     if len(gpu.demands) == 1:
-        fitting = np.flatnonzero(candidates(gpu.demands[0], gpu, one)[0])
+        fitting = np.flatnonzero(candidates(gpu.demands[0], gpu, one, shape.alignment)[0])
         cards = _chosen(gpu.demands[0], one, [fitting], picker)
         return None if cards is None else (share_of(gpu.demands[0], one, cards),)
-    return _together(gpu, one, picker)
+    return _together(shape, one, picker)
 
 
 def counted_share(demand: CardDemand) -> ContainerShare:
@@ -48,13 +48,14 @@ def share_of(demand: CardDemand, one: Draft, cards: Sequence[int]) -> ContainerS
     return ContainerShare(demand.container, pieces, stage=demand.stage)
 
 
-def _together(gpu: GpuRequest, one: Draft, picker: Picker) -> tuple[ContainerShare, ...] | None:
+def _together(shape: PodShape, one: Draft, picker: Picker) -> tuple[ContainerShare, ...] | None:
     """Several containers: each moment has a scratch of its own, in which later ones see what earlier ones took."""
+    gpu, alignment = shape.gpu, shape.alignment
     scratches = [(moment, _scratch(one)) for moment in gpu.moments]
     shares: dict[str, ContainerShare] = {}
     for demand in sorted(gpu.demands, key=_hardest_first):
         running = [scratch for moment, scratch in scratches if demand in moment]
-        fits = np.logical_and.reduce([candidates(demand, gpu, scratch)[0] for scratch in running])
+        fits = np.logical_and.reduce([candidates(demand, gpu, scratch, alignment)[0] for scratch in running])
         tiers = [np.flatnonzero(fits)]
         if len(scratches) > 1:
             tiers = _cheapest_first(demand, tiers[0], gpu, shares, one)

@@ -31,6 +31,7 @@ from alnair.state.refusals import Refusals
 from alnair.state.services import Services
 from alnair.state.shapes import ClaimUse, PodClass
 from alnair.state.volumes import Volumes
+from alnair.state.zones import Zones
 
 T = TypeVar("T")
 
@@ -77,6 +78,7 @@ class ClusterState:
         self.volumes = Volumes(row_of=self.row, names=lambda: self._names, column=self.label_column)
         self.services = Services()
         self.refusals = Refusals(self._refusals_changed)
+        self.zones = Zones()
         self.company = Company(self._everyone, on_volumes=self.volumes.attached.moved)
         self.version = 0
         self.freed = 0
@@ -151,10 +153,12 @@ class ClusterState:
 
     def put_topology(self, name: str, topology: NodeResourceTopology) -> None:
         self.topologies[name] = topology
+        self.zones.publish(name, topology, self._pods_on(name))
         if name in self.nodes:
             self._renew_cards(self.nodes[name])
 
     def drop_topology(self, name: str) -> None:
+        self.zones.drop(name)
         if self.topologies.pop(name, None) is not None and name in self.nodes:
             self._renew_cards(self.nodes[name])
 
@@ -219,6 +223,7 @@ class ClusterState:
             volumes=self.volumes,
             services=self.services,
             refusals=self.refusals,
+            zones=self.zones,
             label_column=self.label_column,
             image_column=self.image_column,
             version=self.version,
@@ -301,6 +306,8 @@ class ClusterState:
     def _recharge(self, uid: str) -> None:
         before, after = self._charges.get(uid), self._charge_of(uid)
         self._promise_volumes(uid)
+        if self.zones.nodes:
+            self._tell_zones(uid, before, after)
         if before == after:
             return
         if before is not None:
@@ -325,6 +332,29 @@ class ClusterState:
             self.on_freed()
             if after.uses and after.card_node in self.nodes and not self._knows(after):
                 self._renew_cards(self.nodes[after.card_node], afresh=True)
+
+    def _tell_zones(self, uid: str, before: Charge | None, after: Charge | None) -> None:
+        """Who is on nodes with published NUMA nodes, and whether it runs by now."""
+        here = after.node if after is not None and after.guest is not None else ""
+        if before is not None and before.node != here and before.node in self.zones.nodes:
+            self.zones.left(before.node, uid)
+        if after is None or here not in self.zones.nodes:
+            return
+        if (
+            self.zones.seen(after.node, uid, self.pods[uid])
+            and (row := self._rows.get(after.node)) is not None
+        ):
+            self._change(row)
+            self._free(row)
+
+    def _pods_on(self, name: str) -> Iterable[tuple[str, Pod]]:
+        """Oldest first."""
+        found = [
+            (uid, self.pods[uid])
+            for uid in self._charged_to.get(name, ())
+            if self._charges[uid].node == name and self._charges[uid].guest is not None
+        ]
+        return sorted(found, key=lambda each: (each[1].created, each[1].name))
 
     def _promise_volumes(self, uid: str) -> None:
         """A pod that a plan or record has put somewhere is promised its volumes until it is bound, or never will be."""

@@ -29,6 +29,7 @@ from alnair.state.selectors import Pods
 from alnair.state.services import Services
 from alnair.state.shapes import PodClass
 from alnair.state.volumes import Volumes
+from alnair.state.zones import Zones
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -71,6 +72,7 @@ class Draft:
     volumes: Volumes
     services: Services
     refusals: Refusals
+    zones: Zones  # NUMA nodes; what `take` puts there is in the journal
     label_column: Callable[[str], LabelColumn]  # of all nodes too
     image_column: Callable[[str], ImageColumn]
     version: int  # of the books

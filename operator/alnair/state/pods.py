@@ -15,11 +15,10 @@ from alnair.api.gpurequest import NO_GPU, BadRequest, gpu_request
 from alnair.api.nearness import Wish, wish_in
 from alnair.api.quantity import BILLION, BadQuantity, nano
 from alnair.state import wire
+from alnair.state.alignment import CARD_RESOURCES, AlignmentReader
+from alnair.state.environment import environment
 from alnair.state.rules import placement_rules
 from alnair.state.shapes import PodShape
-
-# Resources that no node advertises: they are counted on cards, not on nodes.
-CARD_RESOURCES = names.GPU_RESOURCES - {names.NVIDIA_GPU}
 
 # More than any node has of anything, and little enough that thousands of such amounts add up in 64 bits.
 MOST_OF_A_RESOURCE = 1 << 52
@@ -89,10 +88,15 @@ class Pod:
 
 
 class PodReader:
-    """Turns wire pods into `Pod`s and keeps one object for each distinct shape."""
+    """Turns wire pods into `Pod`s and keeps one object for each distinct shape.
 
-    def __init__(self) -> None:
+    `delivering`: the schedulers whose pods get their cards through their environment, which is looked at then.
+    """
+
+    def __init__(self, *, delivering: frozenset[str] = frozenset()) -> None:
+        self._delivering = delivering
         self._shapes: dict[PodShape, PodShape] = {}
+        self._alignments = AlignmentReader()
 
     def read(self, pod: wire.Pod) -> Pod:
         meta, spec = pod.metadata, pod.spec
@@ -123,11 +127,12 @@ class PodReader:
             labels=meta.labels,
         )
 
-    @staticmethod
-    def _shape(meta: wire.Metadata, spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodShape, str]:
+    def _shape(self, meta: wire.Metadata, spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodShape, str]:
         problem = unsupported_rule(spec)
+        alignment = None
         try:
             requests = effective_requests(spec, status)
+            alignment = self._alignments.read(spec)
         except BadQuantity as error:
             requests, problem = {"pods": 1}, problem or str(error)
         for name in (name for name, amount in requests.items() if amount > MOST_OF_A_RESOURCE):
@@ -146,7 +151,17 @@ class PodReader:
             )
         except BadRequest as error:
             gpu, problem = NO_GPU, problem or str(error)
-        shape = PodShape(requests=tuple(sorted(requests.items())), gpu=gpu, **placement_rules(meta, spec))
+        told: bool | None = None
+        if gpu.demands and spec.scheduler_name in self._delivering:
+            told, lacking = environment(spec, gpu)
+            problem = problem or lacking
+        shape = PodShape(
+            requests=tuple(sorted(requests.items())),
+            gpu=gpu,
+            alignment=alignment,
+            told=told,
+            **placement_rules(meta, spec),
+        )
         return shape, problem
 
 

@@ -74,7 +74,7 @@ def _whole_part(demand: CardDemand, draft: Draft, full: bool) -> Floats:
 
 def _slice_part(demand: CardDemand, pod: PodClass, draft: Draft, full: bool) -> Floats:
     """By the fraction of the best card that stays free: the tightest for BinPack, the roomiest for Spread."""
-    fits = candidates(demand, pod.shape.gpu, draft)
+    fits = candidates(demand, pod.shape.gpu, draft, pod.shape.alignment)
     left = (draft.card_free_memory - memory_wanted(demand, draft)) / np.maximum(draft.card_memory, 1)
     if full:
         return 1 - np.asarray(np.where(fits, left, 1.0).min(axis=1).clip(0, 1))

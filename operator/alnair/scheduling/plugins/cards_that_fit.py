@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from alnair.api.gpurequest import CardDemand, GpuRequest
+from alnair.scheduling.plugins.cards_by_numa import kept_by_numa
+from alnair.state.alignment import Alignment
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.holding import CardUse, Slice
 
@@ -42,8 +44,18 @@ def memory_wanted(demand: CardDemand, draft: Draft) -> Ints:
     return np.broadcast_to(np.int64(demand.memory_mib), draft.card_memory.shape)
 
 
-def candidates(demand: CardDemand, gpu: GpuRequest, draft: Draft) -> Bools:
-    """N x C: the card could serve this demand as things stand in the draft."""
+def candidates(
+    demand: CardDemand, gpu: GpuRequest, draft: Draft, alignment: Alignment | None = None
+) -> Bools:
+    """N x C: the card could serve this demand as things stand in the draft. `alignment`: the pod's, if its cards are
+    to be near the CPUs and memory that the kubelet will give it."""
+    fitting = _fitting(demand, gpu, draft)
+    if alignment is not None and draft.zones.nodes:
+        return kept_by_numa(fitting, demand, alignment, draft)
+    return fitting
+
+
+def _fitting(demand: CardDemand, gpu: GpuRequest, draft: Draft) -> Bools:
     usable = draft.card_usable & chosen(gpu, draft)
     if demand.whole:
         return np.asarray(usable & (draft.card_users == 0) & (draft.card_memory >= demand.memory_mib))

@@ -23,6 +23,7 @@ from alnair.scheduling.plugins import card_packing
 from alnair.scheduling.plugins.cards_that_fit import candidates, chosen, of_allowed_model
 from alnair.scheduling.plugins.interface import Scope
 from alnair.scheduling.words import count, memory
+from alnair.state.alignment import Alignment
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass
 
@@ -45,8 +46,11 @@ class GPUCards:
         return bool(pod.shape.gpu.demands)
 
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
+        return self._served(pod, draft, pod.shape.alignment)
+
+    def _served(self, pod: PodClass, draft: Draft, alignment: Alignment | None) -> Bools:
         gpu = pod.shape.gpu
-        own = draft.owned & self._enough(gpu, draft)
+        own = draft.owned & self._enough(gpu, draft, alignment)
         # Where the node advertises whole GPUs as well, the kubelet counts them, for slices in HAMi's dialect too.
         if counted := dict(pod.shape.requests).get(names.NVIDIA_GPU, 0):
             own &= (idle_counted(draft) >= counted) | ~self._advertised(draft)
@@ -56,6 +60,13 @@ class GPUCards:
         return own | (plugin & ~self._disputed(draft))
 
     def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+        far = self._served(pod, draft, None)[failed]
+        if far.any():
+            phrase = "has such cards, but on other NUMA nodes than the kubelet would align the pod with"
+            return [(phrase, int(far.sum())), *self._why_not(pod, draft, failed[~far])]
+        return self._why_not(pod, draft, failed)
+
+    def _why_not(self, pod: PodClass, draft: Draft, failed: Ints) -> list[tuple[str, int]]:
         gpu = pod.shape.gpu
         with_cards = failed[(draft.card_memory[failed] > 0).any(axis=1) | self._advertised(draft)[failed]]
         reasons = []
@@ -117,12 +128,15 @@ class GPUCards:
         return reasons
 
     @staticmethod
-    def _enough(gpu: GpuRequest, draft: Draft) -> Bools:
+    def _enough(gpu: GpuRequest, draft: Draft, alignment: Alignment | None = None) -> Bools:
         """N: there are cards for all demands, each by itself, but for the whole cards of one moment all together."""
         enough = draft.exists.copy()
         for demand in gpu.demands:
             needed = max(_needed(demand, moment) for moment in gpu.moments if demand in moment)
             enough &= candidates(demand, gpu, draft).sum(axis=1) >= needed
+            if alignment is not None:
+                # Each container has NUMA nodes of its own, so here only its own cards count.
+                enough &= candidates(demand, gpu, draft, alignment).sum(axis=1) >= demand.cards
         return enough
 
     def _idle(self, gpu: GpuRequest, draft: Draft) -> Ints:
@@ -156,7 +170,8 @@ class GPUCards:
     # -- for the exact search ------------------------------------------------------------------------------------
 
     def possible(self, pod: PodClass, draft: Draft) -> Bools:
-        return self.passes(pod, draft)
+        # Which cards are near hangs on who comes before: with other members there it may be others.
+        return self._served(pod, draft, None)
 
     def traits(self, classes: Sequence[MemberClass], draft: Draft) -> Iterable[Ints]:
         if any(each.pod.shape.gpu.demands for each in classes):
