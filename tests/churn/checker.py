@@ -34,8 +34,8 @@ from churn.uses import Given, Use
 from churn.words import NEVER, Change
 
 GRACE: Final = 5.0
-LATE: Final = 60.0
-RELEASE: Final = 120.0
+LATE: Final = 120.0
+RELEASE: Final = 300.0
 
 
 class Checker:
@@ -64,14 +64,16 @@ class Checker:
         self._late: dict[str, float] = {}  # UID of a bound pod whose record is due -> since
         self._gone: dict[str, float] = {}  # UID in a record whose pod is gone -> since
         self._known: set[str] = set()
+        self._unanswered: set[str] = set()
 
     @property
     def pods_seen(self) -> int:
         return len(self._known)
 
     @property
-    def records(self) -> int:
-        return len(self._records)
+    def unanswered(self) -> int:
+        """Living pods of ours that are neither bound nor told why not."""
+        return len(self._unanswered)
 
     def see(self, change: Change) -> None:
         match change.kind:
@@ -105,6 +107,10 @@ class Checker:
         if not after.living:
             return
         self._living[after.uid] = after
+        if after.answered or not after.ours:
+            self._unanswered.discard(after.uid)
+        else:
+            self._unanswered.add(after.uid)
         was = before if before is not None and before.uid == after.uid else None
         if after.node and (was is None or not was.node):
             self._judge_bind(after, change)
@@ -113,6 +119,7 @@ class Checker:
 
     def _ended(self, pod: Pod, at: float) -> None:
         self._living.pop(pod.uid, None)
+        self._unanswered.discard(pod.uid)
         self._late.pop(pod.uid, None)
         self._on_node.get(pod.node, {}).pop(pod.uid, None)
         if pod.uid in self._entries:

@@ -20,7 +20,7 @@ from churn.words import CARDS, Object
 from conformance.drawing.dice import Dice
 
 NODES: Final = 60
-HAMI_REGISTER: Final = "hami.io/node-nvidia-register"
+
 RACK: Final = "topology.churn.test/rack"
 
 SOURCES: Final = (
@@ -127,7 +127,9 @@ def _told_by_node(station: Station) -> tuple[Card, ...]:
 def _annotations(station: Station) -> dict[str, str]:
     if station.source == "hami":
         return {
-            HAMI_REGISTER: json.dumps([_registered(place, card) for place, card in enumerate(station.cards)])
+            names.HAMI_REGISTER: json.dumps(
+                [_registered(place, card) for place, card in enumerate(station.cards)]
+            )
         }
     if station.source not in ("profiler", "profiler-list") or not station.cards:
         return {}

@@ -22,7 +22,10 @@ from harness.api import at
 PODS_A_SECOND = 12.0
 REST_SECONDS = 5.0
 """The operator has written nothing for so long: it is at rest."""
-LEAVING_SECONDS = 180.0
+LEAVING_SECONDS = 300.0
+MOST_UNANSWERED = 60
+PATIENCE_SECONDS = 2.0
+LOOK_SECONDS = 0.05
 BOOKS = re.compile(
     r"^alnair_node_gpu_(?:memory_allocated_mib|slices)\{node=\"([^\"]*)\"\} ([0-9.e+]+)$", re.MULTILINE
 )
@@ -71,6 +74,7 @@ async def churn(
             if isinstance(step, Arrive):
                 told(Progress(script.pods, plane.history.revision, len(checker.findings)))
                 await asyncio.sleep(max(0.0, paced + script.pods / rate - time.monotonic()))
+                await _answered(checker)
             _must_go_on(reading)
         await driver.caught_up()
         await _rest(plane, checker)
@@ -123,6 +127,15 @@ async def _judge(plane: Plane, checker: Checker, on_finding: Callable[[Finding],
 def _must_go_on(reading: asyncio.Task[None]) -> None:
     if reading.done():
         reading.result()
+
+
+async def _answered(checker: Checker) -> None:
+    """On a machine with too much to do the script would run away from the operator, and nobody be bound before it is
+    deleted. One that is being restarted is waited for a little only: pods come and go meanwhile."""
+    for _ in range(round(PATIENCE_SECONDS / LOOK_SECONDS)):
+        if checker.unanswered <= MOST_UNANSWERED:
+            return
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _read_all(plane: Plane, reading: asyncio.Task[None]) -> None:

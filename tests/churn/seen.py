@@ -30,6 +30,8 @@ class Pod:
     asks: str
     kind: str
     told: Environment
+    answered: bool
+    """It is bound, or told why not."""
     whole_cards: int
     """nvidia.com/gpu, as Kubernetes counts it for a pod."""
 
@@ -74,8 +76,14 @@ def read_pod(manifest: Object | None, schedulers: frozenset[str]) -> Pod | None:
         asks=annotations.get(ASKS, ""),
         kind=annotations.get(KIND, ""),
         told=environment(manifest),
+        answered=bool(spec.get("nodeName")) or _told_why_not(manifest),
         whole_cards=_whole_cards(spec),
     )
+
+
+def _told_why_not(manifest: Object) -> bool:
+    conditions = (manifest.get("status") or {}).get("conditions") or []
+    return any(condition["type"] == "PodScheduled" for condition in conditions)
 
 
 def _annotated(annotations: dict[str, str]) -> Given | None:
