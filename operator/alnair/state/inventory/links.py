@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alnair.state.draft import Ints
 from alnair.state.inventory.cards import Card
+
+if TYPE_CHECKING:
+    from alnair.state.draft import Ints  # which reads inventories, too
 
 
 def distances(cards: Sequence[Card]) -> Ints | None:
