@@ -12,6 +12,8 @@ from typing import Any
 
 import orjson
 
+from alnair.state.pods import Pod
+
 LONGEST = 65_536
 
 
@@ -137,3 +139,13 @@ def _number(entry: dict[str, Any], key: str, *, most: int) -> int:
     if type(value) is not int or not 0 <= value <= most:
         raise ValueError(f"{key} is {str(value)[:80]!r}, not a number from 0 to {most}")
     return value
+
+
+def foreign_slices(pod: Pod) -> tuple[Slice, ...]:
+    """What a bound pod that we have no record of says it holds: another instance's, or from before our time."""
+    if not pod.slices or pod.annotated_node != pod.node:
+        return ()
+    try:
+        return tuple(piece for container in parse_annotation(pod.slices) for piece in container.slices)
+    except ValueError:
+        return ()

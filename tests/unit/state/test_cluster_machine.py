@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from alnair.api.topology import NodeResourceTopology
 from alnair.sandbox.fleet import A10, T4, topology
-from alnair.state.cluster import ClusterState, foreign_slices, guest
-from alnair.state.holding import Holding, Slice
+from alnair.state.cluster import ClusterState, guest
+from alnair.state.holding import Holding, Slice, foreign_slices
 from alnair.state.inventory import conclude
 from alnair.state.nodes import Node
 from alnair.state.pods import Pod
