@@ -293,7 +293,11 @@ class ClusterState(Table):
         before, after = self._charges.get(uid), self._charge_of(uid)
         self._promise_volumes(uid)
         if self.zones.nodes:
-            self._tell_zones(uid, before, after)
+            here = after.node if after is not None and after.guest is not None else ""
+            more = self.zones.moved(uid, self.pods.get(uid), before.node if before else "", here)
+            if more and (row := self._rows.get(here)) is not None:
+                self._change(row)
+                self._free(row)
         if before == after:
             return
         if before is not None:
@@ -319,28 +323,10 @@ class ClusterState(Table):
             if after.uses and after.card_node in self.nodes and not self._knows(after):
                 self._renew_cards(self.nodes[after.card_node], afresh=True)
 
-    def _tell_zones(self, uid: str, before: Charge | None, after: Charge | None) -> None:
-        """Who is on nodes with published NUMA nodes, and whether it runs by now."""
-        here = after.node if after is not None and after.guest is not None else ""
-        if before is not None and before.node != here and before.node in self.zones.nodes:
-            self.zones.left(before.node, uid)
-        if after is None or here not in self.zones.nodes:
-            return
-        if (
-            self.zones.seen(after.node, uid, self.pods[uid])
-            and (row := self._rows.get(after.node)) is not None
-        ):
-            self._change(row)
-            self._free(row)
-
     def _pods_on(self, name: str) -> Iterable[tuple[str, Pod]]:
-        """Oldest first."""
-        found = [
-            (uid, self.pods[uid])
-            for uid in self._charged_to.get(name, ())
-            if self._charges[uid].node == name and self._charges[uid].guest is not None
-        ]
-        return sorted(found, key=lambda each: (each[1].created, each[1].name))
+        for uid in self._charged_to.get(name, ()):
+            if self._charges[uid].node == name and self._charges[uid].guest is not None:
+                yield uid, self.pods[uid]
 
     def _promise_volumes(self, uid: str) -> None:
         """A pod that a plan or record has put somewhere is promised its volumes until it is bound, or never will be."""
