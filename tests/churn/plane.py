@@ -21,6 +21,8 @@ from harness.operator import Operator, install
 
 APISERVER_FLAGS = ("--storage-media-type=application/json", "--etcd-compaction-interval=0")
 
+DELIVERY = {"wholeCards": "DevicePlugin"}
+"""As shipped: whole cards come from device plugins, except for pods that can only go to nodes of Alnair's."""
 LEASE = "--lease-duration=8"
 """Long enough that a machine with too much to do does not take it from the operator every few seconds."""
 
@@ -52,7 +54,7 @@ async def start(folder: Path | None = None, *, stderr: IO[str] | int | None = No
         for namespace in NAMESPACES:
             kept.access.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         own = Path(scratch)
-        release = install(kept.access, make_namespace(kept.access, "churn"), own)
+        release = install(kept.access, make_namespace(kept.access, "churn"), own, delivery=DELIVERY)
         operator = Operator(release, folder or own, flags=(LEASE,))
         history = History(kept.access.directory / "etcd.sock")
         async with Api(kept.access) as api:

@@ -63,7 +63,7 @@ async def churn(
     stations = cluster.draw(dice, nodes)
     script = Script(dice, stations, scheduler=plane.scheduler, pods=pods)
     driver = Driver(plane)
-    checker = Checker(plane.schedulers)
+    checker = Checker(plane.schedulers, delivering=True)
     reading = asyncio.create_task(_judge(plane, checker, on_finding))
     try:
         await driver.furnish(stations)
