@@ -68,7 +68,7 @@ FAULTS = (
         _vanished,
     ),
     Fault("shrunk", 4, ("profiler", "profiler-list", "labels", "hami", *TOLD_BY_TOPOLOGY), _shrunk),
-    Fault("silent", 2, TOLD_BY_TOPOLOGY, _silent),
+    Fault("silent", 6, TOLD_BY_TOPOLOGY, _silent),
     Fault("cordoned", 1, (), _cordoned),
     Fault("not-ready", 1, (), _not_ready),
     Fault("absent", 2, (), _absent),

@@ -151,7 +151,7 @@ class Script:
     def _arrive(self) -> Iterator[Step]:
         name = f"w{self._turn:05d}"
         shape = self._dice.weighted(
-            [("lone", 50.0), ("gang", 36.0), ("deployment", 8.0), ("job", 6.0), ("swarm", 3.0)]
+            [("lone", 50.0), ("gang", 36.0), ("deployment", 8.0), ("job", 6.0), ("swarm", 1.5)]
         )
         work = getattr(self, f"_{shape}")(name)
         losing = None
