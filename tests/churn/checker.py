@@ -45,6 +45,8 @@ class Checker:
         self.findings: list[Finding] = []
         self.bound_kinds: Counter[str] = Counter()
         self.drawn_kinds: Counter[str] = Counter()
+        self.servable_kinds: Counter[str] = Counter()
+        """Of those drawn, the pods that something can be given to."""
         self.longest_release = 0.0
         self.latest_use = 0.0
         """The longest that a card was out of use when something was still given of it, and forgiven."""
@@ -104,6 +106,7 @@ class Checker:
         if after.uid not in self._known:
             self._known.add(after.uid)
             self.drawn_kinds[after.kind] += 1
+            self.servable_kinds[after.kind] += after.asks != NEVER
         if not after.living:
             return
         self._living[after.uid] = after

@@ -26,6 +26,8 @@ LEAVING_SECONDS = 300.0
 MOST_UNANSWERED = 60
 PATIENCE_SECONDS = 2.0
 LOOK_SECONDS = 0.05
+SURELY = 25
+"""Of so many pods of one kind that can be served at all, some find a place."""
 BOOKS = re.compile(
     r"^alnair_node_gpu_(?:memory_allocated_mib|slices)\{node=\"([^\"]*)\"\} ([0-9.e+]+)$", re.MULTILINE
 )
@@ -45,7 +47,7 @@ class Outcome:
 
     @property
     def clean(self) -> bool:
-        return not self.findings
+        return not self.findings and not self.figures["never_bound"]
 
 
 async def churn(
@@ -103,6 +105,11 @@ async def churn(
         "kinds": {
             kind: [checker.drawn_kinds[kind], checker.bound_kinds[kind]] for kind in sorted(script.drawn)
         },
+        "never_bound": sorted(
+            kind
+            for kind, servable in checker.servable_kinds.items()
+            if servable >= SURELY and not checker.bound_kinds[kind]
+        ),
         "faults": dict(driver.faults),
         "departures": dict(driver.departures),
         "operator_kills": driver.kills,

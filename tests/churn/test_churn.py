@@ -28,6 +28,7 @@ async def test_the_ledger_never_lies_while_pods_come_and_go_and_cards_fail(tmp_p
     assert not outcome.findings, "\n".join(str(each) for each in outcome.findings)
     assert outcome.figures["pods"] >= PODS * 0.9
     assert outcome.figures["bound"] >= PODS * 0.5, "a cluster where nothing is bound proves nothing"
+    assert outcome.figures["never_bound"] == []
     assert outcome.figures["operator_kills"] == 1
     assert sum(outcome.figures["faults"].values()) >= 5
 

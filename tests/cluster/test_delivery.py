@@ -125,6 +125,34 @@ async def test_a_slice_on_each_of_three_cards_has_a_limit_for_each(
         assert environment(bound, "main") == told(slices)
 
 
+async def test_init_containers_sidecars_and_every_way_of_asking_are_told_what_is_recorded(
+    api: Api, namespace: str, fleet: Fleet, operator: Operator
+) -> None:
+    await fleet.add(node("gpu").with_cards(6))
+    asking = pod("x").by(operator.scheduler).selecting(fleet.selector)
+    staged = (
+        asking.named("staged").slice(memory_gib=4)
+        .with_init("fetch", {names.VGPU_MEMORY: "8"})
+        .with_init("watch", {names.NVIDIA_GPU: "2", names.NVIDIA_GPUMEM: "1000"}, sidecar=True)
+    )  # fmt: skip
+    in_per_cent = {names.NVIDIA_GPU: "1", names.NVIDIA_GPUMEM_PERCENTAGE: "25"}
+    ways = [
+        staged,
+        asking.named("percent").asking(resources=in_per_cent),
+        asking.named("exclusive").slice(memory_gib=4).exclusively(),
+        asking.named("counted").annotated({names.GPU_COUNT: "2"}),
+    ]
+    for each in ways:
+        await api.create(each.manifest(), namespace=namespace)
+    for each in ways:
+        name = each.body["metadata"]["name"]
+        slices = recorded(await record_of_pod(api, namespace, name, phase="Bound"), name)
+        bound = await api.get(at("pods", namespace, name))
+        for container, pieces in slices.items():
+            assert environment(bound, container) == told(pieces, limits=name != "counted"), (name, container)
+        assert slices.keys() == ({"fetch", "watch", "main"} if name == "staged" else {"main"})
+
+
 async def test_a_deployments_pods_are_told_their_own_cards(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
