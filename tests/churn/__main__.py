@@ -1,8 +1,8 @@
 """`python -m churn --seed 1 --pods 3000`: the ledger checked at every revision while everything comes and goes.
 
 Findings come on standard output as they are found, progress on standard error; the last line of standard output is
-JSON: {"pods", "revisions", "over_allocations", "mismatches", "leaks", …}. The exit code is 1 if there was any finding, or
-a kind of request that never found a place ("never_bound"): of that the run would prove nothing.
+JSON: {"pods", "revisions", "over_allocations", "mismatches", "leaks", …}. The exit code is 1 if there was any finding,
+or a kind of request that never found a place ("never_bound"): of that the run would prove nothing.
 """
 
 from __future__ import annotations
