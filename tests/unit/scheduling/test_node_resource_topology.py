@@ -8,6 +8,7 @@ import pytest
 
 from alnair.api import names
 from alnair.api.topology import NodeResourceTopology
+from alnair.scheduling.numa import admit, orders
 from alnair.scheduling.plugins import FILTERS
 from alnair.scheduling.search import Refusal
 from harness.builders import PodBuilder, node, pod
@@ -131,6 +132,22 @@ def test_unequal_members_are_placed_only_if_they_fit_in_every_order() -> None:
     # 5+3 twice would fill both, but 3+3 may come first and leave 2 and 8: the second 5 would be turned away.
     four = [*times(large, 2), *times(small, 2)]
     assert "3 of 4 members fit" in cluster.refuses(*four)
+
+
+def test_ways_that_grow_faster_than_the_crowd_are_not_all_gone_through() -> None:
+    """Eight pods of eight sizes on four NUMA nodes: first-fit in every order ends in hundreds of ways."""
+    cluster = Cluster(A.holding(cpu="256", memory="1024Gi"))
+    publish(cluster, *[zone(cpu=(64, 64), memory=("256Gi", "256Gi"))] * 4, counting=[])
+    for number in range(7):
+        cluster.running(worker(str(20 + number)).named(f"theirs-{number}"), on="a", phase="Pending")
+    orders.ends.cache_clear()
+    admit.admit.cache_clear()
+    assert let_through(RULE, cluster, worker("27")) == []
+    assert admit.admit.cache_info().misses < 1000
+    cluster.state.drop_pod("uid-theirs-6")
+    cluster.state.drop_pod("uid-theirs-5")
+    cluster.state.drop_pod("uid-theirs-4")
+    assert let_through(RULE, cluster, worker("27")) == ["a"]
 
 
 # -- lag -------------------------------------------------------------------------------------------------------------
