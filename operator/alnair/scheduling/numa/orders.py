@@ -15,8 +15,8 @@ from alnair.scheduling.numa.admit import admit
 from alnair.state.alignment import Alignment
 from alnair.state.machine import Machine, Rules
 
-# Beyond these the answer is no: pods on their way to one node, parts of that crowd to be gone through, and ways in which
-# a machine may look when one of those is there, times its NUMA nodes (the more it has, the longer each way takes).
+# Beyond these the answer is no: pods on their way to one node, parts of that crowd to be gone through, and ways in
+# which a machine may look when such a part is there, times its NUMA nodes (the more it has, the longer each takes).
 MOST_PODS = 128
 MOST_GATHERINGS = 500
 MOST_ENDS = 64
