@@ -25,6 +25,7 @@ from alnair.scheduling.classes import Member, MemberClass, classes_of
 from alnair.scheduling.domains import domains_of
 from alnair.scheduling.explain import ClassShortfall
 from alnair.scheduling.model import Dealer, Floats, Model, Rows
+from alnair.scheduling.plugins.cards_by_numa import hang_near
 from alnair.scheduling.plugins.cards_that_fit import chosen
 from alnair.scheduling.plugins.interface import Linear
 from alnair.scheduling.profile import Profile
@@ -333,25 +334,28 @@ def read(solution: Solution, draft: Draft) -> list[PlacedClass] | None:
 
 
 def relinked(placed: Sequence[PlacedClass], profile: Profile, draft: Draft) -> list[PlacedClass]:
-    """The same seats with cards that are linked better: the solver knows how many, not how near. On each node whose
-    links are known the cards are picked anew, as if by greedy placement; where that gets stuck, because the solver's
-    cards fit together and the picker's do not, the solver's stay. Nothing is taken."""
+    """The same seats with cards that are nearer: the solver knows how many, not how near to each other, nor to the
+    NUMA nodes that the kubelet will choose. On each node where either is told the cards are picked anew, as if by
+    greedy placement; where that gets stuck, because the solver's cards fit together and the picker's do not, the
+    solver's stay. Nothing is taken."""
     at: dict[int, list[tuple[int, int]]] = {}
     for number, each in enumerate(placed):
-        for position, (_, row, holding) in enumerate(each.seats):
-            if draft.card_links[row] is not None and any(holding.slices()):
+        for position, (_, row, _) in enumerate(each.seats):
+            if draft.card_links[row] is not None or draft.names[row] in draft.zones.nodes:
                 at.setdefault(row, []).append((number, position))
     seats = [list(each.seats) for each in placed]
     mark = len(draft.journal)
     for row, seated in at.items():
         picked: list[Holding] = []
-        for number, _ in seated:
-            pod = placed[number].pod
-            containers = pick(pod.shape, draft, row, profile.picker)
-            if containers is None:
-                break
-            draft.take(row, pod, containers)
-            picked.append(Holding(draft.names[row], containers))
+        for number, position in seated:
+            pod, holding = placed[number].pod, seats[number][position][2]
+            if any(holding.slices()):
+                containers = pick(pod.shape, draft, row, profile.picker)
+                if containers is None:
+                    break
+                holding = Holding(draft.names[row], containers)
+            draft.take(row, pod, holding.containers)
+            picked.append(holding)
         if len(picked) == len(seated):
             for (number, position), holding in zip(seated, picked, strict=True):
                 seats[number][position] = (*seats[number][position][:2], holding)
@@ -366,12 +370,19 @@ def _next(waiting: list[Member], node: str) -> Member:
 
 
 def stands(placed: Sequence[PlacedClass], profile: Profile, draft: Draft) -> bool:
-    """Take all these seats in the draft. Whether every rule holds for everybody, and no card is given twice."""
+    """Take all these seats in the draft. Whether every rule holds for everybody, no card is given twice, and each is
+    near enough, as greedy placement would see it: to a pod that comes after those before it."""
+    near = True
     for each in placed:
         for _, row, holding in each.seats:
+            near = near and (
+                not any(holding.slices()) or hang_near(each.pod.shape, holding.containers, draft.only(row))
+            )
             draft.take(row, each.pod, holding.containers)
-    return search.holds(placed, profile.filters, draft) and all(
-        _cards_hold(each, row, holding, draft) for each in placed for _, row, holding in each.seats
+    return (
+        near
+        and search.holds(placed, profile.filters, draft)
+        and all(_cards_hold(each, row, holding, draft) for each in placed for _, row, holding in each.seats)
     )
 
 

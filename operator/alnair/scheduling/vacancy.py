@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from alnair.api.gpurequest import CardDemand
 from alnair.scheduling.domains import Together
+from alnair.scheduling.plugins.cards_by_numa import hang_near
 from alnair.scheduling.plugins.cards_that_fit import room_for
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.search import minds_nobody
@@ -107,10 +108,15 @@ def _is_for(demand: CardDemand, share: ContainerShare, sizes: Mapping[str, int])
 
 
 def _still_good(shape: PodShape, holding: Holding, one: Draft) -> bool:
-    """The very cards that were kept could serve again: none has vanished, fallen ill or shrunk."""
+    """The very cards that were kept could serve again: none has vanished, fallen ill or shrunk, and all hang where the
+    kubelet would put this pod."""
     shares, sizes = {share.name: share for share in holding.containers}, _sizes(one)
-    return room_for(holding.footprint(), shape.gpu, one) and all(
-        sizes[piece.card] >= demand.memory_mib
-        for demand in shape.gpu.demands
-        for piece in shares[demand.container].slices
+    return (
+        room_for(holding.footprint(), shape.gpu, one)
+        and all(
+            sizes[piece.card] >= demand.memory_mib
+            for demand in shape.gpu.demands
+            for piece in shares[demand.container].slices
+        )
+        and hang_near(shape, holding.containers, one)
     )

@@ -8,11 +8,30 @@ import pytest
 
 from alnair.api import names
 from alnair.api.topology import NodeResourceTopology
+from alnair.scheduling import exact
+from alnair.scheduling.classes import Member
+from alnair.scheduling.numa import admit, orders
 from alnair.scheduling.plugins import FILTERS
-from alnair.scheduling.search import Refusal
+from alnair.scheduling.search import Gang, Plan, Refusal, Unsure
+from alnair.scheduling.vacancy import match_vacancies
+from alnair.state.cluster import guest
 from harness.builders import PodBuilder, node, pod
 from harness.numa import card_zone, published, zone
-from unit.builders import Cluster, advertising, as_pod, given, let_through, reasons, scores, times, where
+from unit.builders import (
+    GIB,
+    PACK,
+    Cluster,
+    advertising,
+    as_pod,
+    given,
+    holds,
+    let_through,
+    part,
+    reasons,
+    scores,
+    times,
+    where,
+)
 
 RULE = "NodeResourceTopologyMatch"
 GPU = names.NVIDIA_GPU
@@ -133,6 +152,22 @@ def test_unequal_members_are_placed_only_if_they_fit_in_every_order() -> None:
     assert "3 of 4 members fit" in cluster.refuses(*four)
 
 
+def test_ways_that_grow_faster_than_the_crowd_are_not_all_gone_through() -> None:
+    """Eight pods of eight sizes on four NUMA nodes: first-fit in every order ends in hundreds of ways."""
+    cluster = Cluster(A.holding(cpu="256", memory="1024Gi"))
+    publish(cluster, *[zone(cpu=(64, 64), memory=("256Gi", "256Gi"))] * 4, counting=[])
+    for number in range(7):
+        cluster.running(worker(str(20 + number)).named(f"theirs-{number}"), on="a", phase="Pending")
+    orders.ends.cache_clear()
+    admit.admit.cache_clear()
+    assert let_through(RULE, cluster, worker("27")) == []
+    assert admit.admit.cache_info().misses < 1000
+    cluster.state.drop_pod("uid-theirs-6")
+    cluster.state.drop_pod("uid-theirs-5")
+    cluster.state.drop_pod("uid-theirs-4")
+    assert let_through(RULE, cluster, worker("27")) == ["a"]
+
+
 # -- lag -------------------------------------------------------------------------------------------------------------
 
 
@@ -246,6 +281,37 @@ def test_members_get_cards_where_each_of_them_will_be() -> None:
 
 def test_a_slice_of_a_pod_that_is_not_aligned_may_be_on_any_card() -> None:
     assert given(with_cards(1, 1, zones=(HALF, FULL)).try_([pod("w").slice(memory_gib=6)])) == {"w": ["a#0"]}
+
+
+def test_the_exact_search_gives_nobody_a_card_far_from_its_numa_node() -> None:
+    tenant = worker("4").slice(memory_gib=6)
+    for numa, zones, near in (((1, 0), (HALF, FULL), "a#1"), ((1, 0), (FULL, HALF), "a#0")):
+        cluster = with_cards(*numa, zones=zones)
+        assert given(solved(cluster, tenant)) == {"w": [near]}
+    # The kubelet would put both containers on NUMA node 0, where only one of the two cards hangs.
+    two = worker("2").slice(memory_gib=20).with_container("second").asking(cpu="2", memory="8Gi")
+    two = two.slice(memory_gib=20)
+    assert not isinstance(solved(with_cards(0, 1), two), Plan)
+    assert isinstance(solved(with_cards(0, 1, policy="best-effort"), two), Plan)
+    assert isinstance(solved(with_cards(0, 0), two), Plan)
+
+
+def test_a_kept_card_that_hangs_far_from_the_replacements_numa_node_is_not_taken() -> None:
+    tenant = worker("4").slice(memory_gib=6)
+    for numa, taken in ((0, {"new": "old"}), (1, {})):
+        cluster = with_cards(numa, 1 - numa)
+        kept = holds("a", part("a", 0, 6 * GIB))
+        cluster.state.hold("old", kept)
+        draft, new = cluster.state.draft(), cluster.kind(tenant)
+        assert match_vacancies([("new", new)], {"old": kept}, profile=PACK, draft=draft) == taken
+
+
+def solved(cluster: Cluster, *pods: PodBuilder) -> Plan | Refusal | Unsure:
+    """By the exact search alone."""
+    read = [as_pod(each, reader=cluster.reader) for each in pods]
+    gang = Gang(tuple(Member(each.uid, each.name, guest(each)) for each in read), needed=len(read))
+    with cluster.state.draft() as draft:
+        return exact.conclude(exact.formulate(gang, PACK, draft).solve(), PACK, draft)
 
 
 # -- what cannot be read, scores -------------------------------------------------------------------------------------

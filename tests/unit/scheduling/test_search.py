@@ -50,6 +50,8 @@ def test_joining_a_running_gang_needs_at_least_one_place() -> None:
 
 def test_there_are_no_nodes() -> None:
     assert Cluster().refuses(WORKER) == "The pod needs 1 whole GPU, but there are no nodes."
+    slice_ = pod("p").slice(memory_gib=6)
+    assert Cluster().refuses(slice_) == "The pod needs 6 GiB on one card, but there are no nodes."
 
 
 def test_members_see_what_earlier_members_took() -> None:

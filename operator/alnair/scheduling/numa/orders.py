@@ -15,9 +15,11 @@ from alnair.scheduling.numa.admit import admit
 from alnair.state.alignment import Alignment
 from alnair.state.machine import Machine, Rules
 
-# Beyond these the answer is no: pods on their way to one node, and parts of that crowd to be gone through.
+# Beyond these the answer is no: pods on their way to one node, parts of that crowd to be gone through, and ways in
+# which a machine may look when such a part is there, times its NUMA nodes (the more it has, the longer each takes).
 MOST_PODS = 128
 MOST_GATHERINGS = 500
+MOST_ENDS = 64
 
 Crowd = frozenset[tuple[Alignment, int]]  # each kind of pod, and how many of it
 End = tuple[
@@ -39,7 +41,8 @@ def all_admitted(machine: Machine, rules: Rules, pods: Crowd) -> bool:
 
 @lru_cache(maxsize=1 << 13)
 def ends(machine: Machine, rules: Rules, pods: Crowd) -> frozenset[End] | None:
-    """How the machine may look when all are there; None if one is, or may be, refused in some order."""
+    """How the machine may look when all are there; None if one is, or may be, refused in some order, or if there are
+    more ways than can be gone through: they grow faster than the crowd, and the event loop waits."""
     if not pods:
         return frozenset([(machine, frozenset())])
     found: set[End] = set()
@@ -54,6 +57,8 @@ def ends(machine: Machine, rules: Rules, pods: Crowd) -> frozenset[End] | None:
             if not verdict.admitted or not verdict.certain:
                 return None
             found.add((verdict.machine, unsettled | verdict.unsettled))
+        if len(found) * len(machine.ids) > MOST_ENDS:
+            return None
     return frozenset(found)
 
 

@@ -7,13 +7,17 @@ have to follow. Under `single-numa-node` and `restricted` they must hang on the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from alnair.api.gpurequest import CardDemand
 from alnair.scheduling.numa.node import likely_masks, standing, with_zones
 from alnair.state.alignment import Alignment
 from alnair.state.draft import Bools, Draft
+from alnair.state.holding import ContainerShare
 from alnair.state.machine import BEST_EFFORT, NONE
+from alnair.state.shapes import PodShape
 
 
 def kept_by_numa(fitting: Bools, demand: CardDemand, alignment: Alignment, draft: Draft) -> Bools:
@@ -37,3 +41,16 @@ def kept_by_numa(fitting: Bools, demand: CardDemand, alignment: Alignment, draft
         if zones.rules.policy != BEST_EFFORT or close.sum() >= demand.cards:
             kept[place] = close
     return kept
+
+
+def hang_near(shape: PodShape, containers: Sequence[ContainerShare], one: Draft) -> bool:
+    """Whether a pod that comes to this node after all who stand there would have these very cards near enough."""
+    if shape.alignment is None or one.names[0] not in one.zones.nodes:
+        return True
+    shares = {share.name: {piece.card for piece in share.slices} for share in containers}
+    for demand in shape.gpu.demands:
+        own = np.zeros(one.card_memory.shape, dtype=np.bool_)
+        own[0, : len(one.card_ids[0])] = [card in shares[demand.container] for card in one.card_ids[0]]
+        if (kept_by_numa(own, demand, shape.alignment, one) != own).any():
+            return False
+    return True

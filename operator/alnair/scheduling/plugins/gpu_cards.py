@@ -264,7 +264,7 @@ def _of_memory(demand: CardDemand) -> str:
 def beyond_any_card(gpu: GpuRequest, draft: Draft) -> str:
     """`larger than any card: the largest has 24 GiB on node a`, if that is so: waiting would be in vain."""
     largest_asked = max((demand.memory_mib for demand in gpu.demands), default=0)
-    if not largest_asked:
+    if not largest_asked or not len(draft.names):
         return ""
     # A whole card may be a device plugin's, a slice not.
     places = draft.exists if gpu.from_plugin else draft.owned
