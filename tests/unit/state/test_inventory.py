@@ -223,6 +223,9 @@ HALVES = "{'mem_used': '1GB', 'mem_free': '1GB'}"
         pytest.param({UUIDS: "a", STATIC: "__import__('os')"}, "neither JSON nor", id="code is not run"),
         pytest.param({UUIDS: "a", STATIC: '{"mem_size": NaN}'}, "neither JSON nor", id="NaN"),
         pytest.param({UUIDS: "a", STATIC: '{"mem_size": 1e400}'}, "not text", id="infinite"),
+        pytest.param(
+            {UUIDS: "a", STATIC: r'{"model": "\ud800", "mem_size": "1GiB"}'}, "half a character", id="a lone surrogate"
+        ),
         pytest.param({UUIDS: "a", STATIC: '{"mem_size": 24}'}, "is int, not text", id="a size without a unit"),
         pytest.param({UUIDS: "a", STATIC: '{"mem_size": "24TiB"}'}, "is no size", id="an unknown unit"),
         pytest.param({UUIDS: "a", STATIC: '{"mem_size": "-1GiB"}'}, "is no size", id="negative"),
