@@ -244,7 +244,20 @@ class Ledger:
         await self._conclude(record, misplaced)
 
     async def _bind_one(self, namespace: str, member: Member, unready: Mapping[str, str]) -> Verdict:
-        return Verdict.UNREADY if member.uid in unready else await self.binder.bind(namespace, member)
+        if member.uid in unready:
+            return Verdict.UNREADY
+        if why := self._untold(member):
+            log.error("pod %s/%s is not bound to its cards: %s", namespace, member.name, why)
+            return Verdict.REFUSED
+        return await self.binder.bind(namespace, member)
+
+    def _untold(self, member: Member) -> str:
+        """Why the pod would not be told the cards that its record gives it. A plan of ours has asked for that; one of
+        a predecessor's, or of a time without delivery, has not."""
+        pod = self.state.pods.get(member.uid)
+        if pod is None or pod.shape.told is None or not any(member.holding.slices()):
+            return ""
+        return pod.problem if pod.shape.told else "it does not read them from its environment"
 
     @staticmethod
     def _spare(record: Record, unbound: list[Member]) -> int:

@@ -123,6 +123,16 @@ async def test_an_edit_that_overtakes_the_answer_to_our_own_write_is_put_right_t
         await world.until(lambda: cards(there(world)) == 3)
 
 
+async def test_a_model_that_no_json_can_say_stops_nobody_elses() -> None:
+    static = r"{'model': '\ud800', 'mem_size': '24GiB'}"
+    async with publishing_world(GPU_NODE, node("n2").with_cards(2)) as world:
+        await world.until(lambda: there(world))
+        world.node(GPU_NODE.annotated({names.GPU_STATIC: static}))
+        await asyncio.sleep(0.02)
+        world.node(node("n2").with_cards(3))
+        await world.until(lambda: cards(there(world, f"{TOPOLOGIES}/n2")) == 3)
+
+
 # -- others ------------------------------------------------------------------------------------------------------
 
 

@@ -122,6 +122,7 @@ class Leader:
             roster=self.roster,
             reports=self.reports,
             clock=self.clock,
+            delivering=world.delivering,
         )
         self._nodes = NodeFeed(state=self.state, ledger=self.ledger, reports=self.reports)
         self._storage = {
@@ -258,7 +259,14 @@ class Leader:
 class World:
     """An apiserver with node n1 and, unless told otherwise, PodGroup g; leaders come with `start`."""
 
-    def __init__(self, *, min_member: int = 1, nodes: Iterable[NodeBuilder] = (node("n1"),)) -> None:
+    def __init__(
+        self,
+        *,
+        min_member: int = 1,
+        nodes: Iterable[NodeBuilder] = (node("n1"),),
+        delivering: frozenset[str] = frozenset(),
+    ) -> None:
+        self.delivering = delivering
         self.clock = HandClock()
         self.server = Store()
         self.leaders: list[Leader] = []

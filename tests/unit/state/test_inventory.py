@@ -81,8 +81,18 @@ def test_zones_describe_different_cards_in_one_node() -> None:
     assert [(card.model, card.memory_mib) for card in cards] == [("NVIDIA-A10", 24576), ("Tesla-T4", 16384)]
 
 
-def test_a_zone_without_uuid_is_known_by_its_name_and_memory_is_rounded_down() -> None:
-    assert concluded(zones=[zone("gpu-0", "1500k")]).cards == (Card("gpu-0", "", 1),)
+def test_a_zone_without_uuid_is_known_by_the_index_that_its_container_is_shown() -> None:
+    zones = [zone("gpu-1"), zone("gpu-a", index="3"), zone("gpu-0", index="7")]
+    cards = concluded(zones=zones).cards
+    assert [(card.id, card.index, card.made_up) for card in cards] == [
+        ("n/1", 1, True),
+        ("n/3", 3, True),
+        ("n/7", 7, True),
+    ]
+
+
+def test_memory_of_a_zone_is_rounded_down() -> None:
+    assert concluded(zones=[zone("gpu-0", "1500k", uuid="GPU-1")]).cards == (Card("GPU-1", "", 1),)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +109,9 @@ def test_a_card_that_is_not_healthy_is_there_and_unusable(word: str, usable: boo
     [
         ([zone("gpu-0", None)], "zone 'gpu-0' of type GPU has no resource 'memory'"),
         ([zone("gpu-0", "-1")], "zones[gpu-0].resources[memory].capacity: '-1' is negative"),
-        ([zone("gpu-0", "0")], "card gpu-0 has 0 MiB"),
+        ([zone("gpu-0", "0")], "card n/0 has 0 MiB"),
+        ([zone("a")], "zone 'a' of type GPU tells neither uuid nor index"),
+        ([zone("gpu-0"), zone("b", index="0")], "card 'n/0' is listed twice"),
         ([zone("a", uuid="u"), zone("b", uuid="u")], "card 'u' is listed twice"),
         ([zone("a", uuid="")], "'' is no card name"),
         ([zone("a", uuid="x,y")], "card name 'x,y' holds a comma"),
@@ -210,6 +222,7 @@ HALVES = "{'mem_used': '1GB', 'mem_free': '1GB'}"
         pytest.param({UUIDS: "a", COUNT: "1e9", STATIC: SIZED}, "plain integer", id="an exponent"),
         pytest.param({UUIDS: "a", COUNT: "9" * 5000, STATIC: SIZED}, "plain integer", id="5,000 digits"),
         pytest.param({UUIDS: "a,a", STATIC: SIZED}, "card 'a' is listed twice", id="a card twice"),
+        pytest.param({UUIDS: "all", STATIC: SIZED}, "means other cards", id="a name that means all cards"),
         pytest.param({UUIDS: "a,,b", STATIC: SIZED}, "'' is no card name", id="an empty entry"),
         pytest.param({UUIDS: "ä", STATIC: SIZED}, "is no card name", id="not ASCII"),
         pytest.param({UUIDS: "a\nb", STATIC: SIZED}, "is no card name", id="a newline in a name"),
@@ -223,6 +236,9 @@ HALVES = "{'mem_used': '1GB', 'mem_free': '1GB'}"
         pytest.param({UUIDS: "a", STATIC: "__import__('os')"}, "neither JSON nor", id="code is not run"),
         pytest.param({UUIDS: "a", STATIC: '{"mem_size": NaN}'}, "neither JSON nor", id="NaN"),
         pytest.param({UUIDS: "a", STATIC: '{"mem_size": 1e400}'}, "not text", id="infinite"),
+        pytest.param(
+            {UUIDS: "a", STATIC: r'{"model": "\ud800", "mem_size": "1GiB"}'}, "half a character", id="a lone surrogate"
+        ),
         pytest.param({UUIDS: "a", STATIC: '{"mem_size": 24}'}, "is int, not text", id="a size without a unit"),
         pytest.param({UUIDS: "a", STATIC: '{"mem_size": "24TiB"}'}, "is no size", id="an unknown unit"),
         pytest.param({UUIDS: "a", STATIC: '{"mem_size": "-1GiB"}'}, "is no size", id="negative"),

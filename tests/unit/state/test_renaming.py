@@ -56,9 +56,7 @@ def whole(name: str) -> Holding:
     ("sentence", "before", "held"),
     [
         pytest.param(BY_LABELS, zones(), card("a", 0), id="zones with UUIDs fall silent, labels speak"),
-        pytest.param(
-            BY_ANNOTATIONS, zones(uuids=False), "gpu-0", id="zones by name fall silent, UUIDs speak"
-        ),
+        pytest.param(BY_ANNOTATIONS, zones(uuids=False), "a/0", id="zones by index fall silent, UUIDs speak"),
     ],
 )
 def test_cards_that_another_source_calls_by_other_names_take_nobody_new(
@@ -74,9 +72,9 @@ def test_cards_that_another_source_calls_by_other_names_take_nobody_new(
     assert held in problem
 
 
-def test_cards_that_go_from_zone_names_to_uuids_within_one_source_take_nobody_new() -> None:
+def test_cards_that_go_from_indexes_to_uuids_within_zones_take_nobody_new() -> None:
     cluster = told_by(BY_LABELS, zones(uuids=False))
-    cluster.state.hold("uid-p", whole("gpu-0"))
+    cluster.state.hold("uid-p", whole("a/0"))
     cluster.state.put_topology("a", zones(uuids=True))
     cluster.refuses(SMALL.slice(memory_gib=MEMORY // 1024), SMALL.named("b").slice(memory_gib=MEMORY // 1024))
 

@@ -16,6 +16,11 @@ MOST_CARDS_A_NODE = 64
 MOST_SLOTS = 1024
 LONGEST_ANNOTATION = 16_384
 LONGEST_CARD_NAME = 128  # what a record takes
+WORDS_OF_THE_RUNTIME = (
+    "all",
+    "none",
+    "void",
+)  # in NVIDIA_VISIBLE_DEVICES, where a card's name may come to stand
 
 
 class Unreadable(ValueError):
@@ -77,6 +82,8 @@ def check(cards: Sequence[Card]) -> None:
             raise Unreadable(
                 f"{shown(card.id)} is no card name (1 to {LONGEST_CARD_NAME} printable ASCII characters)"
             )
+        if card.id.lower() in WORDS_OF_THE_RUNTIME:
+            raise Unreadable(f"card name {shown(card.id)} means other cards to NVIDIA's runtime")
         if "," in card.id:
             raise Unreadable(f"card name {shown(card.id)} holds a comma")
         if not 1 <= card.memory_mib <= MOST_MEMORY_MIB:

@@ -37,7 +37,7 @@ class Told:
 
 # As they are called in events, and in what is published of a node.
 SOURCES: tuple[tuple[str, Callable[[Told], list[Card]]], ...] = (
-    ("NodeResourceTopology", lambda told: zones.read(told.topology) if told.topology else []),
+    ("NodeResourceTopology", lambda told: zones.read(told.node, told.topology) if told.topology else []),
     ("HAMi", lambda told: hami.read(told.annotations, told.remarks)),
     ("annotations", lambda told: profiler.read(told.node, told.annotations)),
     ("labels", lambda told: labels.read(told.node, told.labels)),

@@ -10,6 +10,7 @@ with different cards that is the size of the first.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +31,8 @@ from alnair.state.readings import SIZE, UNREADABLE, bytes_of
 
 # Rounding may have cost a reading two units, and one was taken off: nearer than this it is the same card.
 ROUNDING_MIB = 3 * 1024
+# What an escape in a Python literal may make, and no JSON can say again.
+_HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 def read(node: str, annotations: Mapping[str, str]) -> list[Card]:
@@ -156,6 +159,8 @@ def _text(static: Mapping[str, Any], key: str) -> str:
     value = static.get(key, "")
     if not isinstance(value, str):
         raise Unreadable(f"{names.GPU_STATIC}[{key}] is {type(value).__name__}, not text")
+    if _HALF_A_CHARACTER.search(value):
+        raise Unreadable(f"{names.GPU_STATIC}[{key}]: {shown(value)} holds half a character")
     return value
 
 

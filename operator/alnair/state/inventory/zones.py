@@ -6,15 +6,19 @@ What must never happen: that an object which Alnair itself published is read her
 from __future__ import annotations
 
 from alnair.api.quantity import shown, whole
-from alnair.api.topology import ZONE_GPU, NodeResourceTopology
-from alnair.state.inventory.cards import Card, Unreadable
+from alnair.api.topology import ZONE_GPU, NodeResourceTopology, Zone
+from alnair.state.inventory.cards import Card, Unreadable, made_up_name
 
 
-def read(topology: NodeResourceTopology) -> list[Card]:
+def read(node: str, topology: NodeResourceTopology) -> list[Card]:
     zones = [zone for zone in topology.zones if zone.type == ZONE_GPU]
-    ids = {zone.name: zone.name if (uuid := zone.attribute("uuid")) is None else uuid for zone in zones}
+    indexes = [_index(zone, position) for position, zone in enumerate(zones)]
+    ids = {
+        zone.name: made_up_name(node, index) if (uuid := zone.attribute("uuid")) is None else uuid
+        for zone, index in zip(zones, indexes, strict=True)
+    }
     cards = []
-    for position, zone in enumerate(zones):
+    for zone, index in zip(zones, indexes, strict=True):
         memory = next(
             (resource.capacity for resource in zone.resources or () if resource.name == "memory"), None
         )
@@ -27,22 +31,30 @@ def read(topology: NodeResourceTopology) -> list[Card]:
                 zone.attribute("model") or "",
                 whole(memory, field=f"zones[{zone.name}].resources[memory].capacity") >> 20,
                 healthy=health in ("healthy", "true"),
-                index=_index(zone.attribute("index"), otherwise=position),
+                index=index,
                 numa=numa_number(zone.parent or ""),
                 links=tuple(
                     (ids[cost.name], cost.value)
                     for cost in zone.costs or ()
                     if cost.name in ids and cost.name != zone.name
                 ),
+                made_up=zone.attribute("uuid") is None,
             )
         )
     return cards
 
 
-def _index(text: str | None, *, otherwise: int) -> int:
-    return (
-        int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 4 else otherwise
-    )
+def _index(zone: Zone, position: int) -> int:
+    """As the driver counts it. A card without a UUID is shown to its container by this number, so it must be told, in
+    the zone's name if nowhere else: a position may be another one tomorrow."""
+    told = zone.attribute("index")
+    if told is not None and told.isascii() and told.isdigit() and len(told) < 4:
+        return int(told)
+    if zone.attribute("uuid") is not None:
+        return position
+    if (number := numa_number(zone.name)) < 0:
+        raise Unreadable(f"zone {shown(zone.name)} of type GPU tells neither uuid nor index")
+    return number
 
 
 def numa_number(zone: str) -> int:
