@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import yaml
+
 from alnair.api import config
 from alnair.api.config import parse_config
+from alnair.api.podgroup import PodGroupSpec
 from alnair.scheduling.plugins import FILTERS, SCORERS
 from alnair.scheduling.profile import build
 
@@ -31,8 +34,17 @@ def test_the_scorers_stand_there_with_the_weights_of_the_wishes() -> None:
     assert weights == {wish.name: wish.weight for wish in config.WISHES}
 
 
+SAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
 def test_the_sample_profile_can_be_used() -> None:
-    sample = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
-    assert len(sample) == 1
-    for profile in parse_config(sample[0], origin="docs/rules.md").profiles:
+    (sample,) = (each for each in SAMPLES if each.startswith("profiles:"))
+    for profile in parse_config(sample, origin="docs/rules.md").profiles:
         assert build(profile).filters == tuple(FILTERS.values())
+
+
+def test_the_sample_group_asks_for_a_level_that_there_is() -> None:
+    (sample,) = (each for each in SAMPLES if each.startswith("spec:"))
+    spec = PodGroupSpec.model_validate(yaml.safe_load(sample)["spec"])
+    assert spec.topology is not None
+    assert spec.topology.required in {level.name for level in config.DEFAULT.topology.levels}
