@@ -21,6 +21,10 @@ from alnair.state.shapes import PodClass, PodShape
 
 Rank = tuple[int, str, Key]
 
+UNDECIDED_SECONDS = (
+    30.0  # after room came, for who sleeps because nobody could decide: a search may take a third
+)
+
 
 class Queue:
     """`touch` whom something happened to, `next` for the best of them, `wait_for_room` after a refusal."""
@@ -88,6 +92,8 @@ class Queue:
                     continue
                 if gang.refused_at < self._state.freed:
                     if self._has_hope(gang, draft, known):
+                        # Who is undecided is asked another question now, and need not sleep as long as for the same.
+                        gang.retry_after = min(gang.retry_after, self._clock.now() + UNDECIDED_SECONDS)
                         self.touch(gang)
                     gang.refused_at = self._state.version
                 elif gang.refused_at < self._state.arrived and _wants_company(gang):
