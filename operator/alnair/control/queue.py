@@ -21,9 +21,7 @@ from alnair.state.shapes import PodClass, PodShape
 
 Rank = tuple[int, str, Key]
 
-UNDECIDED_SECONDS = (
-    30.0  # after room came, for who sleeps because nobody could decide: a search may take a third
-)
+UNDECIDED_SECONDS = 30.0  # after room came, for who is undecided: a search may take ten
 
 
 class Queue:
@@ -107,6 +105,8 @@ class Queue:
             return (
                 True  # a kept place is taken in the books, and no rule about free room tells that it opened
             )
+        if self._may_have_moved(gang):
+            return True
         profile = self._profiles[gang.scheduler]
         for pod in gang.wanted:
             if any(rule.concerns(pod, draft) for rule in profile.wide_filters):
@@ -118,6 +118,15 @@ class Queue:
             if known[key]:
                 return True
         return False
+
+    def _may_have_moved(self, gang: Gang) -> bool:
+        """Its members are to be in one domain, and a node where it has some changed: it may be in another by now, with
+        room on nodes that did not change at all."""
+        wish = gang.wish
+        if wish is None or not wish.required:
+            return False
+        rows = {self._state.row(pod.node) for pod in gang.pods.values() if pod.node and not pod.terminal}
+        return any(row is not None and self._state.freed_at[row] > gang.refused_at for row in rows)
 
 
 def _wants_company(gang: Gang) -> bool:
