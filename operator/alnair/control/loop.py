@@ -192,10 +192,16 @@ class Loop:
             solution = None  # it answers another question: members came or went meanwhile
         if isinstance(verdict, search.Unsure) and solution is None:
             self._ponder(gang, exact.formulate(asked, self._profiles[gang.scheduler], draft))
-        elif isinstance(verdict, search.Unsure):
-            self._decide_later(gang, verdict, solution)
+        elif isinstance(verdict, search.Unsure) and self._moved_on(solution) and gang.pondered < PATIENCE:
+            gang.pondered += 1
+            self.touch(gang)
         else:
-            self._refuse(gang, verdict.message)
+            if isinstance(verdict, search.Unsure):
+                # Its time ran out, or what it found breaks a rule that it does not know.
+                gang.pondered = 0
+                self.retry_later(gang, verdict.message, reason="Undecided")
+            else:
+                self._refuse(gang, verdict.message)
             wanted = tuple({member.shape: member.pod for member in asked.members}.values())
             gang.minds_company = any(
                 rule.concerns(member.pod, draft)
@@ -205,15 +211,9 @@ class Loop:
             since = solution.problem.version if solution is not None else self._state.version
             self._queue.wait_for_room(gang, wanted, since=since)
 
-    def _decide_later(self, gang: Gang, verdict: search.Unsure, solution: Solution | None) -> None:
-        """The books moved on under the solver, or its time ran out."""
-        moved = solution is not None and self._state.version > solution.problem.version
-        if moved and gang.pondered < PATIENCE:
-            gang.pondered += 1
-            self.touch(gang)
-        else:
-            gang.pondered = 0
-            self.retry_later(gang, verdict.message, reason="Undecided")
+    def _moved_on(self, solution: Solution | None) -> bool:
+        """The books, under the solver."""
+        return solution is not None and self._state.version > solution.problem.version
 
     def _ponder(self, gang: Gang, problem: Problem) -> None:
         """Let the exact search decide. Nothing is held meanwhile, and nobody waits for it but this gang."""

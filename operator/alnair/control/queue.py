@@ -21,6 +21,8 @@ from alnair.state.shapes import PodClass, PodShape
 
 Rank = tuple[int, str, Key]
 
+UNDECIDED_SECONDS = 30.0  # after room came, for who is undecided: a search may take ten
+
 
 class Queue:
     """`touch` whom something happened to, `next` for the best of them, `wait_for_room` after a refusal."""
@@ -88,6 +90,8 @@ class Queue:
                     continue
                 if gang.refused_at < self._state.freed:
                     if self._has_hope(gang, draft, known):
+                        # Who is undecided is asked another question now, and need not sleep as long as for the same.
+                        gang.retry_after = min(gang.retry_after, self._clock.now() + UNDECIDED_SECONDS)
                         self.touch(gang)
                     gang.refused_at = self._state.version
                 elif gang.refused_at < self._state.arrived and _wants_company(gang):
@@ -101,6 +105,8 @@ class Queue:
             return (
                 True  # a kept place is taken in the books, and no rule about free room tells that it opened
             )
+        if self._may_have_moved(gang):
+            return True
         profile = self._profiles[gang.scheduler]
         for pod in gang.wanted:
             if any(rule.concerns(pod, draft) for rule in profile.wide_filters):
@@ -112,6 +118,15 @@ class Queue:
             if known[key]:
                 return True
         return False
+
+    def _may_have_moved(self, gang: Gang) -> bool:
+        """Its members are to be in one domain, and a node where it has some changed: it may be in another by now, with
+        room on nodes that did not change at all."""
+        wish = gang.wish
+        if wish is None or not wish.required:
+            return False
+        rows = {self._state.row(pod.node) for pod in gang.pods.values() if pod.node and not pod.terminal}
+        return any(row is not None and self._state.freed_at[row] > gang.refused_at for row in rows)
 
 
 def _wants_company(gang: Gang) -> bool:

@@ -7,9 +7,12 @@ from collections import Counter
 
 import pytest
 
+from alnair.api.topology import NodeResourceTopology
 from alnair.control import loop as control_loop
+from alnair.control.queue import UNDECIDED_SECONDS
 from alnair.scheduling import exact, search
 from harness.builders import node, pod
+from harness.numa import published, zone
 from unit.control.world import WORKER, World
 
 PLACE = search.place
@@ -266,6 +269,33 @@ async def test_an_answer_to_another_question_is_not_used(pondered: list[exact.Pr
         await leader.carry_on()
         await world.until(lambda: len(world.where()) == 3)
         assert [len(problem.gang.members) for problem in pondered] == [2, 3]
+
+
+async def test_room_wakes_who_was_undecided_before_its_long_sleep_is_over() -> None:
+    """3+3 may come first and leave no NUMA node with 5, which the solver does not know: it is never decided."""
+    async with World(min_member=4, nodes=[node("n1").holding(cpu="16", memory="64Gi")]) as world:
+        world.group("g", min_member=4)
+        world.pods("a", "b", like=WORKER.asking(cpu="5", memory="1Gi"))
+        world.pods("c", "d", like=WORKER.asking(cpu="3", memory="1Gi"))
+        leader = await world.process()
+        await leader.take_over()
+        await leader.look_around()
+        halves = published("n1", zone(cpu=(8, 8)), zone(cpu=(8, 8)))
+        leader.state.put_topology("n1", NodeResourceTopology.model_validate(halves))
+        await leader.carry_on()
+        gang = leader.gang()
+        for _ in range(6):
+            await world.until(lambda: gang.retry_after > world.clock.now())
+            assert gang.refusal_reason == "Undecided"
+            await world.passes(gang.retry_after - world.clock.now())
+        await world.until(lambda: gang.retry_after > world.clock.now() + 200)
+        await world.passes(20)
+        assert gang.retry_after > world.clock.now() + 200, "nothing came"
+        world.node(node("n2").holding(cpu="16", memory="64Gi"))
+        await world.until(lambda: gang.retry_after <= world.clock.now() + UNDECIDED_SECONDS)
+        assert not world.where(), "not at once: a search is dear"
+        await world.passes(UNDECIDED_SECONDS)
+        await world.until(lambda: len(world.where()) == 4)
 
 
 async def test_nobody_waits_for_who_ponders(

@@ -215,6 +215,20 @@ async def test_who_joins_later_goes_where_the_gang_is() -> None:
         assert "late" in world.where()
 
 
+async def test_who_waits_for_its_rack_wakes_when_the_gangs_nodes_are_put_into_another() -> None:
+    async with World(min_member=2, nodes=[racked("b-1", "b", 2)]) as world:
+        world.pods("x", "y", like=IN_A_RACK)
+        await world.start()
+        await world.settled()
+        world.node(racked("a-1", "a", 1))
+        world.pod("late", like=IN_A_RACK)
+        await world.settled()
+        assert "late" not in world.where()
+        world.node(racked("b-1", "a", 2))
+        await world.settled()
+        assert world.where()["late"] == "a-1"
+
+
 async def test_a_replacement_joins_after_a_restart_where_the_gang_is() -> None:
     nodes = [racked("a-1", "a", 9), racked("b-1", "b", 1), racked("b-2", "b", 2)]
     async with World(min_member=2, nodes=nodes) as world:
