@@ -241,6 +241,21 @@ async def test_pods_of_other_schedulers_are_left_alone(api: Api, namespace: str,
     assert changed["metadata"]["annotations"][DEVICES] == "GPU-y"
 
 
+async def test_no_compute_is_no_part_of_a_card(
+    api: Api, namespace: str, fleet: Fleet, operator: Operator
+) -> None:
+    await fleet.add(node("gpu").with_cards(1))
+    asking = (
+        pod("p").by(operator.scheduler).slice(memory_gib=6).selecting(fleet.selector)
+        .with_container("log").asking(resources={names.NVIDIA_GPUCORES: "0"})
+    )  # fmt: skip
+    await api.create(asking.manifest(), namespace=namespace)
+    slices = recorded(await record_of_pod(api, namespace, "p", phase="Bound"), "p")
+    bound = await api.get(at("pods", namespace, "p"))
+    assert environment(bound, "main") == told(slices["main"])
+    assert environment(bound, "log") == {}
+
+
 async def test_a_pod_that_has_its_environment_already_is_not_changed(
     api: Api, namespace: str, operator: Operator
 ) -> None:
@@ -259,6 +274,7 @@ async def test_a_pod_that_has_its_environment_already_is_not_changed(
 
 FOREIGN: dict[str, Callable[[PodBuilder], PodBuilder]] = {
     "NVIDIA_VISIBLE_DEVICES": lambda it: it.with_env("NVIDIA_VISIBLE_DEVICES", "all"),
+    "container main: env NVIDIA_VISIBLE_DEVICES": lambda it: it.with_env("NVIDIA_VISIBLE_DEVICES", "void"),
     "CUDA_DEVICE_MEMORY_LIMIT_0": lambda it: it.with_env("CUDA_DEVICE_MEMORY_LIMIT_0", "80g"),
     "CUDA_DEVICE_MEMORY_LIMIT": lambda it: it.with_env("CUDA_DEVICE_MEMORY_LIMIT", "80g"),
     "CUDA_DEVICE_SM_LIMIT_3": lambda it: it.with_env("CUDA_DEVICE_SM_LIMIT_3", "100"),
