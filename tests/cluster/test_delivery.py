@@ -391,6 +391,28 @@ async def test_a_tenant_cannot_tell_a_pod_its_cards_by_a_binding(
     assert set(environment(bound, "main").values()) == {""}
 
 
+@pytest.mark.parametrize(
+    "values", [pytest.param(each, marks=pytest.mark.delivery(userValues=each)) for each in ("Refuse", "Override")]
+)  # fmt: skip
+async def test_nobody_claims_cards_by_an_annotation_of_a_pod_that_another_scheduler_binds(
+    api: Api, namespace: str, operator: Operator, values: str
+) -> None:
+    claim = {
+        names.NODE: "gpu",
+        names.GPU_SLICES: '[{"name": "main", "slices": [{"gpu": "x", "whole": true}]}]',
+    }
+    theirs = pod("theirs").by("somebody-else").gated()
+    claiming = theirs.annotated(claim).manifest()
+    dry = f"{at('pods', namespace)}?dryRun=All"
+    await until_refused(lambda: api.call("POST", dry, claiming))
+    assert names.GPU_SLICES in await refusal(api.create(claiming, namespace=namespace))
+    await api.create(theirs.manifest(), namespace=namespace)
+    path = at("pods", namespace, "theirs")
+    await until_refused(lambda: api.patch(f"{path}?dryRun=All", {"metadata": {"annotations": claim}}))
+    assert names.GPU_SLICES in await refusal(api.patch(path, {"metadata": {"annotations": claim}}))
+    await api.patch(path, {"metadata": {"annotations": {"c": "d"}}})
+
+
 @asynccontextmanager
 async def tenant(api: Api, cluster: Access, namespace: str, folder: Path) -> AsyncIterator[Api]:
     """Somebody who may bind pods of one namespace, and nothing else."""
