@@ -44,10 +44,20 @@ def test_every_policy_is_in_force_and_refuses_when_it_fails(render: Render) -> N
         assert bound[name]["spec"].get("validationActions", ["Deny"]) == ["Deny"]
 
 
-@pytest.mark.parametrize("policy", ["delivery", "delivery-create", "delivery-update"])
-def test_only_pods_of_the_releases_profiles_are_looked_at(render: Render, policy: str) -> None:
-    (first, *_) = policies(render({"profiles": PROFILES}))[policy]["matchConditions"]
-    assert first["expression"].endswith("bject.spec.schedulerName in ['mine', 'yours']")
+def test_only_pods_of_the_releases_profiles_are_changed(render: Render) -> None:
+    (first, *_) = policies(render({"profiles": PROFILES}))["delivery"]["matchConditions"]
+    assert first["expression"] == "object.spec.schedulerName in ['mine', 'yours']"
+
+
+@pytest.mark.parametrize("policy", ["delivery-create", "delivery-update"])
+@pytest.mark.parametrize("values", ["Refuse", "Override"])
+def test_of_pods_of_others_only_the_claim_to_cards_is_looked_at(
+    render: Render, policy: str, values: str
+) -> None:
+    made = policies(render({"profiles": PROFILES, "delivery": {"userValues": values}}))[policy]
+    (only,) = made["matchConditions"]
+    assert "bject.spec.schedulerName in ['mine', 'yours']" in only["expression"]
+    assert f"'{names.GPU_SLICES}'" in only["expression"]
 
 
 def test_only_this_releases_operator_is_let_through_without_a_question(render: Render) -> None:
@@ -82,9 +92,11 @@ def test_annotations_and_new_containers_are_looked_at_on_every_way_to_a_pod(rend
 
 
 def test_values_of_users_are_refused_only_where_they_are_not_overridden(render: Render) -> None:
-    assert "delivery-create" in policies(render())
+    (refusing,) = policies(render())["delivery-create"]["matchConditions"]
+    assert names.ENV_VISIBLE_DEVICES in refusing["expression"]
     overriding = policies(render({"delivery": {"userValues": "Override"}}))
-    assert "delivery-create" not in overriding
+    (not_refusing,) = overriding["delivery-create"]["matchConditions"]
+    assert names.ENV_VISIBLE_DEVICES not in not_refusing["expression"]
     assert "op: 'remove'" in json.dumps(overriding["delivery"])
 
 

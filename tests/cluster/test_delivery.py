@@ -269,6 +269,21 @@ async def test_pods_of_other_schedulers_are_left_alone(api: Api, namespace: str,
     assert changed["metadata"]["annotations"][DEVICES] == "GPU-y"
 
 
+async def test_no_compute_is_no_part_of_a_card(
+    api: Api, namespace: str, fleet: Fleet, operator: Operator
+) -> None:
+    await fleet.add(node("gpu").with_cards(1))
+    asking = (
+        pod("p").by(operator.scheduler).slice(memory_gib=6).selecting(fleet.selector)
+        .with_container("log").asking(resources={names.NVIDIA_GPUCORES: "0"})
+    )  # fmt: skip
+    await api.create(asking.manifest(), namespace=namespace)
+    slices = recorded(await record_of_pod(api, namespace, "p", phase="Bound"), "p")
+    bound = await api.get(at("pods", namespace, "p"))
+    assert environment(bound, "main") == told(slices["main"])
+    assert environment(bound, "log") == {}
+
+
 async def test_a_pod_that_has_its_environment_already_is_not_changed(
     api: Api, namespace: str, operator: Operator
 ) -> None:
@@ -287,6 +302,7 @@ async def test_a_pod_that_has_its_environment_already_is_not_changed(
 
 FOREIGN: dict[str, Callable[[PodBuilder], PodBuilder]] = {
     "NVIDIA_VISIBLE_DEVICES": lambda it: it.with_env("NVIDIA_VISIBLE_DEVICES", "all"),
+    "container main: env NVIDIA_VISIBLE_DEVICES": lambda it: it.with_env("NVIDIA_VISIBLE_DEVICES", "void"),
     "CUDA_DEVICE_MEMORY_LIMIT_0": lambda it: it.with_env("CUDA_DEVICE_MEMORY_LIMIT_0", "80g"),
     "CUDA_DEVICE_MEMORY_LIMIT": lambda it: it.with_env("CUDA_DEVICE_MEMORY_LIMIT", "80g"),
     "CUDA_DEVICE_SM_LIMIT_3": lambda it: it.with_env("CUDA_DEVICE_SM_LIMIT_3", "100"),
@@ -401,6 +417,28 @@ async def test_a_tenant_cannot_tell_a_pod_its_cards_by_a_binding(
         await forged(ways[0])
     (bound,) = await bound_now(api, namespace)
     assert set(environment(bound, "main").values()) == {""}
+
+
+@pytest.mark.parametrize(
+    "values", [pytest.param(each, marks=pytest.mark.delivery(userValues=each)) for each in ("Refuse", "Override")]
+)  # fmt: skip
+async def test_nobody_claims_cards_by_an_annotation_of_a_pod_that_another_scheduler_binds(
+    api: Api, namespace: str, operator: Operator, values: str
+) -> None:
+    claim = {
+        names.NODE: "gpu",
+        names.GPU_SLICES: '[{"name": "main", "slices": [{"gpu": "x", "whole": true}]}]',
+    }
+    theirs = pod("theirs").by("somebody-else").gated()
+    claiming = theirs.annotated(claim).manifest()
+    dry = f"{at('pods', namespace)}?dryRun=All"
+    await until_refused(lambda: api.call("POST", dry, claiming))
+    assert names.GPU_SLICES in await refusal(api.create(claiming, namespace=namespace))
+    await api.create(theirs.manifest(), namespace=namespace)
+    path = at("pods", namespace, "theirs")
+    await until_refused(lambda: api.patch(f"{path}?dryRun=All", {"metadata": {"annotations": claim}}))
+    assert names.GPU_SLICES in await refusal(api.patch(path, {"metadata": {"annotations": claim}}))
+    await api.patch(path, {"metadata": {"annotations": {"c": "d"}}})
 
 
 @asynccontextmanager

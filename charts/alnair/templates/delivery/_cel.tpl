@@ -36,9 +36,11 @@ e.?valueFrom.?fieldRef.?fieldPath.orValue('')
 {{ include "alnair.cel.reads" . }}.startsWith("metadata.annotations['" + c.name + '.env.ai.centaurus.io/')
 {{- end -}}
 
-{{- /* Nothing is shown to a container that says so itself. */ -}}
+{{- /* Nothing is shown to a container that says so itself, unless it is told cards, too. */ -}}
 {{- define "alnair.cel.hidden" -}}
-(e.name == 'NVIDIA_VISIBLE_DEVICES' && e.?value.orValue('') in ['none', 'void'])
+(e.name == 'NVIDIA_VISIBLE_DEVICES' && e.?value.orValue('') in ['none', 'void']
+{{- ` && ` -}}
+!c.?env.orValue([]).exists(e, e.name == 'NVIDIA_VISIBLE_DEVICES' && {{ include "alnair.cel.told" . }}))
 {{- end -}}
 
 {{- /* A pod brings a value of its own, in a variable or in an annotation. */ -}}
