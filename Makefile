@@ -49,7 +49,7 @@ demo: venv ## The main job from nothing: control plane, helm install, operator, 
 	$(BIN)/alnair demo $(if $(ONCE),--once)
 
 test: venv control-plane lint ## Everything that must hold: lint, unit, chart, cluster and restart tests
-	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 unit: venv ## The tests that need no cluster, in a few minutes
 	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
