@@ -15,8 +15,6 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
-
 from alnair.api import names
 from alnair.api.topology import NodeResourceTopology
 from alnair.state import wire
@@ -268,12 +266,19 @@ class ClusterState(Table):
         """UIDs of the pods that take something of the node or of its cards."""
         return list(self._charged_to.get(name, ()))
 
-    def overcommitted(self, name: str) -> set[str]:
-        """Cards of which more is held than there is: they shrank, or somebody else gave them, too."""
+    def overcommitted(self, name: str) -> dict[str, str]:
+        """Cards of which more is held than there is, because they shrank or somebody else gave them, too -> what there
+        is too little of."""
         if (row := self._rows.get(name)) is None:
-            return set()
-        free = np.minimum(self.card_free_memory[row], self.card_free_slots[row])
-        return {card for index, card in enumerate(self._card_ids[row]) if free[index] < 0}
+            return {}
+        memory, slots = self.card_free_memory[row], self.card_free_slots[row]
+        return {
+            card: f"{self.card_memory[row, index]} MiB"
+            if memory[index] < 0
+            else f"{slots[index] + self.card_users[row, index]} slots"
+            for index, card in enumerate(self._card_ids[row])
+            if memory[index] < 0 or slots[index] < 0
+        }
 
     def card_usage(self) -> Iterable[tuple[str, str, int, int, int]]:
         """(node, card, MiB there, MiB taken, users) of every card: for metrics and checks."""
