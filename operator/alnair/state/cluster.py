@@ -23,7 +23,7 @@ from alnair.state.company import Company
 from alnair.state.draft import Draft
 from alnair.state.holding import CardUse, Holding, footprint, parse_annotation
 from alnair.state.inventory import NO_CARDS, Inventory, conclude, distances, guard_against_renaming
-from alnair.state.nodes import Node
+from alnair.state.nodes import Node, steadied
 from alnair.state.pods import Pod
 from alnair.state.refusals import Refusals
 from alnair.state.services import Services
@@ -99,6 +99,7 @@ class ClusterState(Table):
 
     def put_node(self, node: Node) -> None:
         before = self.nodes.get(node.name)
+        node = steadied(node, before)
         if before == node:
             return
         self.nodes[node.name] = node
