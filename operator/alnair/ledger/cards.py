@@ -130,8 +130,8 @@ def _trouble(state: ClusterState, node: str, name: str) -> Trouble | None:
         return GONE, node, name, what
     if not card.healthy and not inventory.renamed:
         return UNHEALTHY, node, name, f"takes nothing new: {card.why}" if card.why else "is unhealthy"
-    if name in state.overcommitted(node):
-        return SHRUNK, node, name, f"has only {card.memory_mib} MiB now, less than is held on it"
+    if left := state.overcommitted(node).get(name):
+        return SHRUNK, node, name, f"has only {left} now, less than is held on it"
     return None
 
 

@@ -15,8 +15,6 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
-
 from alnair.api import names
 from alnair.api.topology import NodeResourceTopology
 from alnair.state import wire
@@ -25,7 +23,7 @@ from alnair.state.company import Company
 from alnair.state.draft import Draft
 from alnair.state.holding import CardUse, Holding, footprint, parse_annotation
 from alnair.state.inventory import NO_CARDS, Inventory, conclude, distances, guard_against_renaming
-from alnair.state.nodes import Node
+from alnair.state.nodes import Node, steadied
 from alnair.state.pods import Pod
 from alnair.state.refusals import Refusals
 from alnair.state.services import Services
@@ -101,6 +99,7 @@ class ClusterState(Table):
 
     def put_node(self, node: Node) -> None:
         before = self.nodes.get(node.name)
+        node = steadied(node, before)
         if before == node:
             return
         self.nodes[node.name] = node
@@ -268,12 +267,19 @@ class ClusterState(Table):
         """UIDs of the pods that take something of the node or of its cards."""
         return list(self._charged_to.get(name, ()))
 
-    def overcommitted(self, name: str) -> set[str]:
-        """Cards of which more is held than there is: they shrank, or somebody else gave them, too."""
+    def overcommitted(self, name: str) -> dict[str, str]:
+        """Cards of which more is held than there is, because they shrank or somebody else gave them, too -> what there
+        is too little of."""
         if (row := self._rows.get(name)) is None:
-            return set()
-        free = np.minimum(self.card_free_memory[row], self.card_free_slots[row])
-        return {card for index, card in enumerate(self._card_ids[row]) if free[index] < 0}
+            return {}
+        memory, slots = self.card_free_memory[row], self.card_free_slots[row]
+        return {
+            card: f"{self.card_memory[row, index]} MiB"
+            if memory[index] < 0
+            else f"{slots[index] + self.card_users[row, index]} slots"
+            for index, card in enumerate(self._card_ids[row])
+            if memory[index] < 0 or slots[index] < 0
+        }
 
     def card_usage(self) -> Iterable[tuple[str, str, int, int, int]]:
         """(node, card, MiB there, MiB taken, users) of every card: for metrics and checks."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from alnair.api import names
 from alnair.api.quantity import BadQuantity, milli, whole
 from alnair.state import wire
 from alnair.state.pods import MOST_OF_A_RESOURCE
-from alnair.state.readings import size_read
+from alnair.state.readings import ROUNDING_MIB, UNREADABLE, size_read
 
 # What a node says of its cards. Of readings that change every few seconds only the card's size is taken: a node that
 # only got warmer has not changed for the books.
@@ -86,6 +86,25 @@ def read_node(node: wire.Node) -> Node:
         },
         problems=tuple(problems),
     )
+
+
+def steadied(node: Node, before: Node | None) -> Node:
+    """The node with its cards' sizes as they were read before, where they now seem a little larger.
+
+    What is used and what is free are rounded each for itself, so their sum moves with the load; the smallest that was
+    read is true all the same. Otherwise a card would grow and shrink, and be told so, every few seconds.
+    """
+    if before is None or node.annotations == before.annotations:
+        return node
+    known = dict(before.annotations)
+    told = tuple((key, _steadied(key, text, known.get(key))) for key, text in node.annotations)
+    return replace(node, annotations=told) if told != node.annotations else node
+
+
+def _steadied(key: str, text: str, before: str | None) -> str:
+    if key in CARD_ANNOTATIONS or before is None or UNREADABLE in (text, before):
+        return text
+    return before if 0 < int(text) - int(before) < ROUNDING_MIB else text
 
 
 def _of_cards(annotations: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

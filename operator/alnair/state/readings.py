@@ -10,6 +10,8 @@ import re
 
 LONGEST_READING = 16_384
 UNREADABLE = "?"
+# Rounding may have cost a reading two units, and one was taken off: nearer than this it is the same card.
+ROUNDING_MIB = 3 * 1024
 
 SIZE = re.compile(r"([0-9]{1,9})\s?(MB|GB|MiB|GiB|Mi|Gi|M|G)", re.ASCII)
 # GB is read as decimal: a "12GB" card has 11,441 MiB, and 12 GiB would be more than there is.

@@ -123,6 +123,23 @@ async def test_an_edit_that_overtakes_the_answer_to_our_own_write_is_put_right_t
         await world.until(lambda: cards(there(world)) == 3)
 
 
+def reading(used: int, free: int) -> Any:
+    """Node n1, of whose card only the profiler's readings tell the size."""
+    told = f"{{'mem_used': '{used}GB', 'mem_free': '{free}GB'}}"
+    return node("n1").annotated({names.PHYSICAL_GPU_UUIDS: "GPU-1", f"{names.PREFIX}gpu-0": told})
+
+
+async def test_a_size_that_moves_with_the_load_is_not_written_again_and_again() -> None:
+    async with publishing_world(reading(5, 7)) as world:
+        await world.until(lambda: there(world))
+        for used, free in ((5, 6), (5, 7), (6, 6), (6, 5), (0, 12)):
+            world.node(reading(used, free))
+            await asyncio.sleep(0.02)
+        assert writes(world) == ["POST noderesourcetopologies", "PUT n1"], "the smallest that was read, once"
+        world.node(reading(0, 24))
+        await world.until(lambda: len(writes(world)) == 3)
+
+
 async def test_a_model_that_no_json_can_say_stops_nobody_elses() -> None:
     static = r"{'model': '\ud800', 'mem_size': '24GiB'}"
     async with publishing_world(GPU_NODE, node("n2").with_cards(2)) as world:

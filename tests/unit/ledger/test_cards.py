@@ -78,6 +78,16 @@ async def test_a_card_that_fails_is_a_condition_that_names_card_node_and_pod(
         assert there.said()["pods"] == kept, "what runs keeps its record"
 
 
+async def test_a_card_with_fewer_slots_than_users_is_said_to_lack_those() -> None:
+    async with world() as there:
+        both = {name: holds("n1", part("n1", 0, GIB)) for name in "ab"}
+        await running(there, holdings=both)
+        there.node(hami({"count": 1}, {}))
+        await there.settled()
+        assert summary(there) == ("False", "CardShrunk")
+        assert "has only 1 slots now, less than is held on it; held by a, b" in condition(there)["message"]
+
+
 async def test_recovery_says_so_and_keeps_the_time_of_each_turn() -> None:
     async with world() as there:
         await running(there)

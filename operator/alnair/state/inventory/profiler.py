@@ -27,10 +27,8 @@ from alnair.state.inventory.cards import (
     Unreadable,
     made_up_name,
 )
-from alnair.state.readings import SIZE, UNREADABLE, bytes_of
+from alnair.state.readings import ROUNDING_MIB, SIZE, UNREADABLE, bytes_of
 
-# Rounding may have cost a reading two units, and one was taken off: nearer than this it is the same card.
-ROUNDING_MIB = 3 * 1024
 # What an escape in a Python literal may make, and no JSON can say again.
 _HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
 
