@@ -34,10 +34,13 @@ async def test_200_gangs_of_8_are_bound_with_three_record_writes_each(
         await fleet.add(*nodes("gpu", NODES, like), timeout=180)
         asking = pod("x").slice(memory_gib=8).by(operator.scheduler).selecting(fleet.selector)
 
+        a_few_at_a_time = asyncio.Semaphore(8)  # a request that waits for 1,600 others waits in vain
+
         async def submit(number: int) -> None:
             name = f"gang-{number:03d}"
-            await api.create(group(name, min_member=SIZE).manifest(), namespace=namespace)
-            await api.create_all(asking.named(name).in_group(name).copies(SIZE), namespace=namespace)
+            async with a_few_at_a_time:
+                await api.create(group(name, min_member=SIZE).manifest(), namespace=namespace)
+                await api.create_all(asking.named(name).in_group(name).copies(SIZE), namespace=namespace)
 
         await asyncio.gather(*(submit(number) for number in range(GANGS)))
         await bound_pods(api, namespace, GANGS * SIZE, timeout=300)
