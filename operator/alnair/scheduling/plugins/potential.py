@@ -1,0 +1,152 @@
+"""Potential: put a pod where it leaves the least that nobody will be able to use, going by what has come so far.
+
+A node's potential is the GPU, in cards, that is likely to be wasted there for good:
+
+    for each card in use   w(what is free of it): how much of that will stay free when many more slices have come
+    for the node           the free GPU for which there is no cpu left, at what pods ask for beside a card
+
+The score is how much the potential falls (or how little it grows), then, a thousand times fainter, how full the node
+is. `w` looks DEPTH slices ahead: w0(r) = r, wk(r) = mean over sizes s of min(wk-1(r), wk-1(r - s)) where s fits, and
+wk-1(r) where it does not. An idle card is nobody's waste: it serves pods that want whole ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alnair.api.gpurequest import CardDemand
+from alnair.scheduling.mix import Habits
+from alnair.scheduling.plugins.card_fractions import (
+    CARD,
+    fitting,
+    free_parts,
+    idle,
+    main_demand,
+    requested,
+)
+from alnair.scheduling.plugins.gpu_cards import idle_counted
+from alnair.scheduling.plugins.interface import Floats, Scope
+from alnair.state.draft import Bools, Draft, Ints
+from alnair.state.shapes import PodClass
+
+DEPTH = 50
+FAINT = 0.001
+THRIFT = 0.9  # of the cpu that pods ask for beside a card: some of them ask for less
+LARGEST_CPU = 128_000
+LARGEST_GPU = 8
+MOST_TABLES = 64  # sizes of cards
+
+
+class Potential:
+    """Made of habits, and made anew when they have changed. `card_mib`: of the commonest card, which a slice is taken
+    for a part of where no card is in sight."""
+
+    name = "Potential"
+    scope = Scope.ROW
+
+    def __init__(self, habits: Habits, card_mib: int) -> None:
+        self._sizes = [(kind.mib, count) for kind, count in habits.kinds if not kind.whole]
+        self._cpu_a_card = _cpu_a_card(habits, card_mib)
+        self._tables: dict[int, Floats] = {}
+
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        return True
+
+    def score(self, pod: PodClass, draft: Draft) -> Floats:
+        demand = main_demand(pod.shape)
+        cpu = draft.free[:, draft.columns["cpu"]]
+        parts = free_parts(draft)
+        gpu = np.where(draft.owned, parts.sum(axis=1) / CARD, idle_counted(draft))
+        cpu_after = cpu - requested(pod.shape, "cpu")
+        gpu_after, gain = gpu, np.zeros(len(gpu))
+        if demand is not None and demand.whole:
+            gpu_after = gpu - demand.cards
+        elif demand is not None:
+            gains = self._gains(demand, draft, parts, fitting(pod, demand, draft))
+            best = gains.max(axis=1, keepdims=True) if demand.cards == 1 else -np.sort(-gains, axis=1)
+            gain = best[:, : demand.cards].sum(axis=1)
+            gpu_after = gpu - demand.cards * demand.memory_mib / np.maximum(draft.card_memory.max(axis=1), 1)
+        gain = gain + self._stranded(gpu, cpu) - self._stranded(gpu_after, cpu_after)
+        gain -= FAINT * (gpu_after / LARGEST_GPU + cpu_after / LARGEST_CPU)
+        return np.asarray(0.5 + 0.5 * gain / (1 + np.abs(gain)))
+
+    def order(self, demand: CardDemand, one: Draft, cards: Ints) -> Ints:
+        """Of one node: these cards of it, the best first."""
+        fits = np.zeros(one.card_memory.shape, dtype=np.bool_)
+        fits[0, cards] = True
+        gains = self._gains(demand, one, free_parts(one), fits)[0, cards]
+        return cards[np.argsort(-gains, kind="stable")]
+
+    def _stranded(self, gpu: Floats, cpu: Floats | Ints) -> Floats:
+        if not self._cpu_a_card:
+            return np.zeros(len(gpu))
+        return np.maximum(gpu - cpu / self._cpu_a_card, 0.0)
+
+    def _gains(self, demand: CardDemand, draft: Draft, parts: Ints, fits: Bools) -> Floats:
+        """N x C: by how much the waste of the card falls when the slice goes there."""
+        memory = draft.card_memory
+        gains = np.full(fits.shape, -2.0)
+        for size in np.unique(memory[fits]):
+            table = self._table(int(size))
+            here = fits & (memory == size)
+            before = parts[here]
+            after = np.maximum(CARD * (draft.card_free_memory[here] - demand.memory_mib) // size, 0)
+            gains[here] = np.where(idle(draft)[here], 0.0, table[before]) - table[after]
+        return gains
+
+    def _table(self, memory: int) -> Floats:
+        table = self._tables.get(memory)
+        if table is None:
+            if len(self._tables) >= MOST_TABLES:
+                self._tables.clear()
+            table = self._tables[memory] = waste(self._relative(memory))
+        return table
+
+    def _relative(self, memory: int) -> list[tuple[int, float]]:
+        """Sizes in thousandths of a card with so much memory, with how often they come."""
+        sizes: dict[int, float] = {}
+        for mib, count in self._sizes:
+            part = -(-CARD * mib // memory)
+            if part <= CARD:
+                sizes[part] = sizes.get(part, 0.0) + count
+        return sorted(sizes.items())
+
+
+class PotentialCards:
+    """The card whose waste grows least; of whole cards, the first."""
+
+    name = "potential"
+
+    def __init__(self, potential: Potential) -> None:
+        self._potential = potential
+
+    def order(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+        if demand.whole:
+            return candidates
+        return self._potential.order(demand, draft.only(row), candidates)
+
+
+def waste(sizes: list[tuple[int, float]]) -> Floats:
+    """0 to CARD: how much of what is free of a card in use will stay free, in cards."""
+    left = np.arange(CARD + 1) / CARD
+    total = sum(count for _, count in sizes)
+    if not total:
+        return left
+    for _ in range(DEPTH):
+        following = np.zeros(CARD + 1)
+        for size, count in sizes:
+            share = count / total
+            following[:size] += share * left[:size]
+            following[size:] += share * np.minimum(left[size:], left[: CARD + 1 - size])
+        left = following
+    return left
+
+
+def _cpu_a_card(habits: Habits, card_mib: int) -> float:
+    """Thousandths that pods ask for beside a card; 0 while nobody knows."""
+    asked = sum(count * kind.cpu for kind, count in habits.kinds)
+    cards = sum(
+        count * kind.cards * (1.0 if kind.whole else min(kind.mib / card_mib, 1.0))
+        for kind, count in habits.kinds
+    )
+    return THRIFT * asked / cards if cards else 0.0
