@@ -28,15 +28,19 @@ class SimulatedCluster:
         self._placed: dict[str, tuple[str, ...]] = {}
         self._refused: dict[tuple[PodShape, int], int] = {}
 
+    def arrived(self, job: Job) -> None:
+        """It came, and may be started once or tried often: policies learn from arrivals, not from tries."""
+        for _ in range(job.pods):
+            self._policy.arrived(job.shape)
+
     def start(self, job: Job) -> bool:
         """Whether it found a place, and has it."""
         shape, labels = self._shapes.setdefault(job.shape, (job.shape, _labels(job.shape)))
-        for _ in range(job.pods):
-            self._policy.arrived(shape)
         # What did not fit does not fit while nothing is given back: pods only ever use more of a node.
         if self._refused.get((shape, job.pods), -1) == self.state.freed:
             return False
         pods = [_pod(f"{job.name}/{number}", shape, labels) for number in range(job.pods)]
+        self._policy.placing(shape)
         members = tuple(Member(pod.uid, pod.name, guest(pod)) for pod in pods)
         with self.state.draft() as draft:
             verdict = place(Gang(members, needed=len(members)), self._policy.profile, draft, self._boards)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from alnair.scheduling.plugins.fragmentation import FGD, typical
 from alnair.simulate.arrivals import inflated, shuffled
 from alnair.simulate.cluster import SimulatedCluster
 from alnair.simulate.policies import POLICIES
-from alnair.simulate.trace import Trace
+from alnair.simulate.trace import Job, Machine, Trace
 
 EARLY = 0.9  # of all cards asked for: until then no request for several cards should be lost
 
@@ -25,7 +25,8 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What came of one run. `early_multi` counts requests for several cards before 90 % load."""
+    """What came of one run. `early_multi` counts requests for several cards before 90 % load, without those
+    that even the empty cluster could not have served."""
 
     seed: int
     allocation_percent: float
@@ -34,6 +35,7 @@ class Filled:
     placed: int
     early_multi: int
     early_multi_lost: int
+    early_multi_impossible: int
     seconds: float
     cpu_seconds: float
     samples: tuple[Sample, ...] = field(default=())
@@ -55,19 +57,22 @@ def fill(
     cluster = SimulatedCluster(machines, POLICIES[policy](trace, seed))
     measure = FGD(typical(job.shape for job in trace.jobs))
     cards = max(trace.gpu_milli, 1)
-    arrived = allocated = placed = early = lost = 0
+    arrived = allocated = placed = early = lost = impossible = 0
     kept: list[Sample] = []
     marks = _marks(len(jobs), samples)
     mark = next(marks, -1)
     began = [clock() for clock in clocks]
     for number, job in enumerate(jobs):
         arrived += job.gpu_milli
+        cluster.arrived(job)
         found = cluster.start(job)
         placed += found * job.pods
         allocated += found * job.gpu_milli
         if job.cards > 1 and arrived < EARLY * cards:
-            early += 1
-            lost += not found
+            hopeless = not found and not fits_empty(job, machines)
+            impossible += hopeless
+            early += not hopeless
+            lost += not found and not hopeless
         if number == mark:
             fragmented = float(measure.fragmented(cluster.state.draft()).sum()) * 1000
             kept.append(Sample(100 * arrived / cards, 100 * allocated / cards, 100 * fragmented / cards))
@@ -83,9 +88,21 @@ def fill(
         placed=placed,
         early_multi=early,
         early_multi_lost=lost,
+        early_multi_impossible=impossible,
         seconds=wall,
         cpu_seconds=cpu,
         samples=tuple(kept),
+    )
+
+
+def fits_empty(job: Job, machines: Iterable[Machine]) -> bool:
+    """Whether some machine could take one of its pods if it were idle."""
+    return any(
+        machine.cards >= job.cards
+        and machine.cpu >= job.cpu
+        and machine.memory_mib >= job.memory_mib
+        and (not job.models or machine.model in job.models)
+        for machine in machines
     )
 
 

@@ -37,7 +37,10 @@ class Policy(Protocol):
         """As it stands now; another object when what is remembered of the old one no longer holds."""
 
     def arrived(self, shape: PodShape) -> None:
-        """A pod came, and will be asked for next."""
+        """A pod came."""
+
+    def placing(self, shape: PodShape) -> None:
+        """A place for such a pod is asked for next."""
 
 
 class Fixed:
@@ -47,6 +50,9 @@ class Fixed:
         self.profile = profile
 
     def arrived(self, shape: PodShape) -> None:
+        pass
+
+    def placing(self, shape: PodShape) -> None:
         pass
 
 
@@ -59,6 +65,9 @@ class FragmentationGradient:
         self.profile = _profile("fgd", scorer, self._cards)
 
     def arrived(self, shape: PodShape) -> None:
+        pass
+
+    def placing(self, shape: PodShape) -> None:
         self._cards.cpu = requested(shape, "cpu")
 
 
@@ -72,6 +81,9 @@ class Learning:
     def arrived(self, shape: PodShape) -> None:
         if self._mix.note(shape):
             self.profile = self._made()
+
+    def placing(self, shape: PodShape) -> None:
+        pass
 
     def _made(self) -> Profile:
         scorer = Potential(self._mix.habits(), CARD)
