@@ -12,18 +12,17 @@ from alnair.scheduling.plugins.card_fractions import main_demand, requested
 from alnair.state.shapes import PodShape
 
 MOST_KINDS = 1024  # the rarest is forgotten
-HALF_LIFE = 20_000  # pods with a GPU; then all that came before counts half
+HALF_LIFE = 20_000  # pods; then all that came before counts half
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """As much of a pod as habits are made of. `mib` is 0 for whole cards."""
+    """As much of a pod as habits are made of. `mib` is 0 for whole cards, `cards` without a GPU."""
 
     cpu: int  # thousandths
-    cards: int
-    mib: int
-    whole: bool
-    models: tuple[str, ...]
+    cards: int = 0
+    mib: int = 0
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +45,11 @@ class Mix:
     def note(self, shape: PodShape) -> bool:
         """A pod came. Whether the habits should be looked at anew."""
         demand = main_demand(shape)
-        if demand is None:
-            return False
-        mib = 0 if demand.whole else demand.memory_mib
-        kind = Kind(requested(shape, "cpu"), demand.cards, mib, demand.whole, shape.gpu.models)
+        cpu = requested(shape, "cpu")
+        kind = Kind(cpu)
+        if demand is not None:
+            mib = 0 if demand.whole else demand.memory_mib
+            kind = Kind(cpu, demand.cards, mib, demand.whole)
         self._counts[kind] = self._counts.get(kind, 0.0) + 1
         self._weight += 1
         self._seen += 1

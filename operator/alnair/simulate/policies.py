@@ -25,7 +25,7 @@ from alnair.scheduling.plugins.card_fractions import requested
 from alnair.scheduling.plugins.card_order import BestFit
 from alnair.scheduling.plugins.fragmentation import FGD, FGDCards, typical
 from alnair.scheduling.plugins.interface import Picker, Scorer
-from alnair.scheduling.plugins.potential import Potential, PotentialCards
+from alnair.scheduling.plugins.potential import Potential, PotentialCards, Supply
 from alnair.scheduling.profile import Profile
 from alnair.simulate.trace import CARD, Trace
 from alnair.state.shapes import PodShape
@@ -74,8 +74,13 @@ class FragmentationGradient:
 class Learning:
     """Potential by the habits learned so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, trace: Trace) -> None:
         self._mix = Mix()
+        self._supply = Supply(
+            cpu=sum(machine.cpu for machine in trace.machines),
+            cards=sum(machine.cards for machine in trace.machines),
+            card_mib=CARD,
+        )
         self.profile = self._made()
 
     def arrived(self, shape: PodShape) -> None:
@@ -86,7 +91,7 @@ class Learning:
         pass
 
     def _made(self) -> Profile:
-        scorer = Potential(self._mix.habits(), CARD)
+        scorer = Potential(self._mix.habits(), self._supply)
         return _profile("alnair", scorer, PotentialCards(scorer))
 
 
@@ -105,6 +110,6 @@ POLICIES: Mapping[str, Callable[[Trace, int], Policy]] = {
     "clustering": lambda trace, seed: Fixed(_profile("clustering", Clustering(), BestFit())),
     "packing": lambda trace, seed: Fixed(_profile("packing", Packing(), BestFit())),
     "best-fit": lambda trace, seed: Fixed(_profile("best-fit", TightestNode(), BestFit())),
-    "alnair": lambda trace, seed: Learning(),
+    "alnair": lambda trace, seed: Learning(trace),
     "fgd": lambda trace, seed: FragmentationGradient(trace),
 }

@@ -8,9 +8,14 @@ A node's potential is the GPU, in cards, that is likely to be wasted there for g
 The score is how much the potential falls (or how little it grows), then, a thousand times fainter, how full the node
 is. `w` looks DEPTH slices ahead: w0(r) = r, wk(r) = mean over sizes s of min(wk-1(r), wk-1(r - s)) where s fits, and
 wk-1(r) where it does not. An idle card is nobody's waste: it serves pods that want whole ones.
+
+Where pods ask for more cpu beside a card than the cluster has, cpu and not cards will run out, and then the cpu of pods
+without a GPU counts too: it goes where cards are taken already.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,19 +39,32 @@ FAINT = 0.001
 THRIFT = 0.9  # of the cpu that pods ask for beside a card: some of them ask for less
 LARGEST_CPU = 128_000
 LARGEST_GPU = 8
+SCARCE = (
+    0.95,
+    1.0,
+)  # of the cluster's cpu is asked for when its cards are: from here on it counts, and fully
 MOST_TABLES = 64  # sizes of cards
 
 
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What the cluster has in all: cpu in thousandths, cards, and the MiB of the commonest card, which a slice is
+    taken for a part of where no card is in sight."""
+
+    cpu: int
+    cards: int
+    card_mib: int
+
+
 class Potential:
-    """Made of habits, and made anew when they have changed. `card_mib`: of the commonest card, which a slice is taken
-    for a part of where no card is in sight."""
+    """Made of habits, and made anew when they have changed."""
 
     name = "Potential"
     scope = Scope.ROW
 
-    def __init__(self, habits: Habits, card_mib: int) -> None:
-        self._sizes = [(kind.mib, count) for kind, count in habits.kinds if not kind.whole]
-        self._cpu_a_card = _cpu_a_card(habits, card_mib)
+    def __init__(self, habits: Habits, supply: Supply) -> None:
+        self._sizes = [(kind.mib, count) for kind, count in habits.kinds if kind.cards and not kind.whole]
+        self._cpu_a_card = cpu_a_card(habits, supply)
         self._tables: dict[int, Floats] = {}
 
     def concerns(self, pod: PodClass, draft: Draft) -> bool:
@@ -142,11 +160,17 @@ def waste(sizes: list[tuple[int, float]]) -> Floats:
     return left
 
 
-def _cpu_a_card(habits: Habits, card_mib: int) -> float:
-    """Thousandths that pods ask for beside a card; 0 while nobody knows."""
-    asked = sum(count * kind.cpu for kind, count in habits.kinds)
+def cpu_a_card(habits: Habits, supply: Supply) -> float:
+    """Thousandths that are asked for beside a card; 0 while nobody knows."""
     cards = sum(
-        count * kind.cards * (1.0 if kind.whole else min(kind.mib / card_mib, 1.0))
+        count * kind.cards * (1.0 if kind.whole else min(kind.mib / max(supply.card_mib, 1), 1.0))
         for kind, count in habits.kinds
     )
-    return THRIFT * asked / cards if cards else 0.0
+    if not cards:
+        return 0.0
+    beside = sum(count * kind.cpu for kind, count in habits.kinds if kind.cards)
+    alone = sum(count * kind.cpu for kind, count in habits.kinds if not kind.cards)
+    asked = (beside + alone) / cards * supply.cards / max(supply.cpu, 1)
+    low, high = SCARCE
+    scarcity = min(max((asked - low) / (high - low), 0.0), 1.0)
+    return THRIFT * (beside + scarcity * alone) / cards
