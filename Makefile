@@ -21,11 +21,12 @@ SEED       ?= 1
 PROFILE    ?=
 PAIRS      ?= 20000
 FOLDER     ?=
+CASES      ?= 5000
 
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
               --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
-.PHONY: help venv demo test unit interleaved lint lock crds control-plane bench conformance clean
+.PHONY: help venv demo test unit interleaved lint lock crds control-plane bench conformance topology clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -78,6 +79,9 @@ bench: venv control-plane ## Throughput side by side with kube-scheduler, 40 min
 
 conformance: venv control-plane ## Our filters against the real kube-scheduler, 3 min (SEED=n PAIRS=n FOLDER=where disagreements go)
 	@PYTHONPATH=tests $(BIN)/python -m conformance --seed=$(SEED) --pairs=$(PAIRS) $(if $(FOLDER),--folder='$(FOLDER)')
+
+topology: venv ## Our NUMA alignment against the kubelet's own code, 2 min (SEED=n CASES=n); last line is JSON
+	@PYTHONPATH=tests $(BIN)/python -m topology --seed=$(SEED) --cases=$(CASES)
 
 clean: ## Remove what make wrote in the work tree (the compiled control plane in the cache folder stays)
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

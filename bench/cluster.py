@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from alnair.api import names
 from alnair.sandbox.access import Access, RequestFailed
 from alnair.sandbox.binaries import obtain
 from alnair.sandbox.control_plane import ControlPlane, Options
 from alnair.sandbox.folders import claim
-from alnair.sandbox.installation import Installation, install, wait_for_kinds
+from alnair.sandbox.installation import Installation, install, wait_for_delivery, wait_for_kinds
 from alnair.sandbox.progress import Report
 from bench import manifests
 from bench.api import MERGE_PATCH, Api
@@ -103,6 +104,7 @@ def running(report: Report) -> Iterator[Cluster]:
         wait_for_kinds(access)
         for namespace in NAMESPACES:
             _wait_for_account(access, namespace)
+        wait_for_delivery(access, NAMESPACES[0], names.PROFILE_DEFAULT)
         control_plane.stop_program("kube-controller-manager")
         yield Cluster(control_plane, installed)
     finally:

@@ -207,7 +207,10 @@ def test_the_cluster_role_is_exactly_this(render: Render) -> None:
         ("", "pods/eviction", "create"),
         *(("scheduling.x-k8s.io", "podgroups", verb) for verb in follow),
         ("scheduling.x-k8s.io", "podgroups/status", "patch"),
-        *(("topology.node.k8s.io", "noderesourcetopologies", verb) for verb in follow),
+        *(
+            ("topology.node.k8s.io", "noderesourcetopologies", verb)
+            for verb in (*read, "create", "update", "delete")
+        ),
         *(("ai.centaurus.io", "gpuallocations", verb) for verb in (*read, "create", "patch", "delete")),
         *(("ai.centaurus.io", "gpuallocations/status", verb) for verb in ("update", "patch")),
         ("events.k8s.io", "events", "create"),
@@ -343,7 +346,7 @@ def test_two_releases_share_no_object(render: Render) -> None:
 def test_every_object_is_labelled_and_namespaced(render: Render) -> None:
     for each in render(NO_CRDS, namespace="gpu"):
         assert each["metadata"]["labels"]["app.kubernetes.io/instance"] == "alnair"
-        if not each["kind"].startswith("Cluster"):
+        if not (each["kind"].startswith("Cluster") or "AdmissionPolicy" in each["kind"]):
             assert each["metadata"]["namespace"] == "gpu"
 
 

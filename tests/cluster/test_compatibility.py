@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 
 from harness.api import Api, at
@@ -61,6 +62,7 @@ spec:
 """
 
 
+@pytest.mark.delivery(wholeCards="DevicePlugin")
 async def test_a_podgroup_job_and_pod_written_for_scheduler_plugins_are_scheduled(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from alnair.api import names
 from alnair.sandbox.access import Access
 from harness.api import Api, at
@@ -140,6 +142,7 @@ async def test_members_that_come_later_join_a_running_gang(
     assert len(slices_by_card([record])) == 4
 
 
+@pytest.mark.delivery(wholeCards="DevicePlugin")
 async def test_a_job_on_a_device_plugins_node_is_counted_not_sliced(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:

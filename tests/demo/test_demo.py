@@ -21,6 +21,14 @@ ALNAIR = Path(sys.executable).with_name("alnair")
 REASON = re.compile(
     r"Unschedulable: 8 of 10 members fit\. 2 more each need 36 GiB on one card.*, but .*\.$", re.MULTILINE
 )
+TOPOLOGIES = (
+    r"^a100-1 +8 x NVIDIA-A100-SXM4-40GB +40Gi +0,1 +0-1 2-3 4-5 6-7 +HAMi ",
+    r"^a10-1 +4 x NVIDIA-A10 +24Gi +0,1 +0-1 2-3 +HAMi ",
+    r"^a10-2 +4 x NVIDIA-A10 +24Gi +0,1 +0-1 2-3 ",
+    r"^mixed-1 +1 x NVIDIA-A10, 1 x Tesla-T4 +24Gi, 16Gi +0,1 ",
+    r"^t4-1 +2 x Tesla-T4 +16Gi +0,1 +0-1 +HAMi ",
+    r"^v100-1 +4 x Tesla-V100-SXM2-32GB +32Gi +0,1 +0-1 2-3 ",
+)
 
 
 @pytest.fixture
@@ -49,6 +57,8 @@ def test_once_it_shows_bound_records_and_the_reason_of_the_pending_group(scratch
     assert re.search(r"^simulation +Pending +0 +10 +10 ", done.stdout, re.MULTILINE)
     assert re.search(r"Unschedulable +podgroup/simulation +8 of 10 members fit", done.stdout)
     assert REASON.search(done.stdout)
+    for line in TOPOLOGIES:
+        assert re.search(line, done.stdout, re.MULTILINE), done.stdout
     assert list(scratch.iterdir()) == []
 
 

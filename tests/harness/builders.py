@@ -105,8 +105,33 @@ class PodBuilder(Built):
             wanted[names.GPU_COUNT] = str(count)
         return self.annotated(wanted)
 
+    def told(self, *, cards: int = 1, whole: bool = False) -> Self:
+        """The last container reads its cards from its environment, as the chart's policy would have it."""
+
+        def change(it: Manifest) -> None:
+            container = it["spec"]["containers"][-1]
+            for variable, value in names.env_of_container(cards, whole=whole).items():
+                path = f"metadata.annotations['{names.env_key(container['name'], value)}']"
+                source = {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}
+                container.setdefault("env", []).append({"name": variable, "valueFrom": source})
+
+        return self.with_(change)
+
+    def with_env(self, name: str, value: str) -> Self:
+        """A variable of the user's own in the last container."""
+        one = {"name": name, "value": value}
+        return self.with_(lambda it: it["spec"]["containers"][-1].setdefault("env", []).append(one))
+
     def of_model(self, *models: str) -> Self:
         return self.annotated({names.GPU_MODEL: ",".join(models)})
+
+    def on_cards(self, *cards: str) -> Self:
+        """Only these: UUIDs, or NODE/INDEX."""
+        return self.annotated({names.GPU_UUID: ",".join(cards)})
+
+    def exclusively(self) -> Self:
+        """Its slices are on cards that nobody else has a part of."""
+        return self.annotated({names.GPU_SHARING: names.EXCLUSIVE})
 
     def selecting(self, labels: dict[str, str] | None = None, **more: str) -> Self:
         """A nodeSelector."""
@@ -223,6 +248,13 @@ class PodBuilder(Built):
         """One more container; `asking` and `slice` speak of it from now on."""
         return self.with_(lambda it: it["spec"]["containers"].append({"name": name, "image": IMAGE}))
 
+    def with_init(self, name: str, resources: dict[str, str], *, sidecar: bool = False) -> Self:
+        """One more init container, with these requests and limits; a sidecar restarts always."""
+        one: Manifest = {"name": name, "image": IMAGE}
+        one["resources"] = {"requests": dict(resources), "limits": dict(resources)}
+        one |= {"restartPolicy": "Always"} if sidecar else {}
+        return self.with_(lambda it: it["spec"].setdefault("initContainers", []).append(one))
+
     def held_by(self, finalizer: str = "example.com/hold") -> Self:
         """A finalizer: once deleted it stays, terminating, until the finalizer is taken away."""
         return self.with_(lambda it: it["metadata"].setdefault("finalizers", []).append(finalizer))
@@ -336,6 +368,7 @@ class NodeBuilder:
     taints: tuple[dict[str, str], ...] = ()
     unschedulable: bool = False
     images: tuple[tuple[str, int], ...] = ()
+    distance: Callable[[int, int], int] | None = None
 
     def named(self, name: str) -> Self:
         return replace(self, name=name)
@@ -345,6 +378,10 @@ class NodeBuilder:
     ) -> Self:
         """Adds equal cards; said twice with different ones, the node is mixed."""
         return replace(self, cards=self.cards + (CardKind(model, memory_mib),) * count)
+
+    def linked(self, distance: Callable[[int, int], int] = fleet.nvlink_pairs) -> Self:
+        """How far its cards are from each other, told by a NodeResourceTopology."""
+        return replace(self, distance=distance)
 
     def owned_by(self, owner: Owner) -> Self:
         return replace(self, owner=owner)
@@ -385,7 +422,7 @@ class NodeBuilder:
             raise ValueError(
                 f"node {self.name}: labels cannot describe different cards; a mixed node is Alnair's"
             )
-        if len(kinds) == 1:
+        if len(kinds) == 1 and self.distance is None:
             (kind,) = kinds
             made = [
                 fleet.gpu_node(
@@ -411,7 +448,7 @@ class NodeBuilder:
                     unschedulable=self.unschedulable,
                 )
             ]
-            made += [fleet.topology(self.name, self.cards)] if kinds else []
+            made += [fleet.topology(self.name, self.cards, distance=self.distance)] if kinds else []
         for side in ("capacity", "allocatable"):
             made[0]["status"][side].update(self.holds)
         if self.images:

@@ -42,6 +42,7 @@ class Release:
 
     cluster: Access
     installed: Installation
+    delivering: bool = True
 
     @property
     def namespace(self) -> str:
@@ -69,15 +70,25 @@ class Release:
         return f"{self.namespace}-high-performance"
 
 
-def install(cluster: Access, namespace: str, folder: Path) -> Release:
-    """The chart in the test's namespace, with scheduler names of its own and without the CRDs, which are shared."""
+def install(
+    cluster: Access, namespace: str, folder: Path, *, delivery: dict[str, Any] | None = None
+) -> Release:
+    """The chart in the test's namespace, with scheduler names of its own and without the CRDs, which are shared.
+
+    Nodes of tests are Alnair's: pods that ask for whole cards get them through the environment unless told otherwise.
+    """
     shipped = yaml.safe_load((CHART / "values.yaml").read_text())["profiles"]
     profiles = [{**each, "schedulerName": own_name(each["schedulerName"], namespace)} for each in shipped]
     crds = {"podGroups": False, "nodeResourceTopologies": False, "gpuAllocations": False}
+    delivery = {"wholeCards": "Environment", **(delivery or {})}
     installed = installation.install(
-        cluster, chart=CHART, namespace=namespace, folder=folder, values={"crds": crds, "profiles": profiles}
+        cluster,
+        chart=CHART,
+        namespace=namespace,
+        folder=folder,
+        values={"crds": crds, "profiles": profiles, "delivery": delivery},
     )
-    return Release(cluster, installed)
+    return Release(cluster, installed, delivering=delivery.get("enabled", True))
 
 
 def own_name(profile: str, namespace: str) -> str:
@@ -129,6 +140,10 @@ class Operator:
                 f"the operator was not ready after {timeout:g} s{log_tail(self.log)}"
             ) from None
         self.metrics_port = int(said.get("metrics_port", 0))
+        if self.release.delivering:
+            await asyncio.to_thread(
+                installation.wait_for_delivery, self.release.cluster, self.release.namespace, self.scheduler
+            )
 
     def _read(self, process: subprocess.Popen[bytes], ready: Future[dict[str, Any]]) -> None:
         assert process.stdout is not None
@@ -190,9 +205,13 @@ class Operator:
 
 
 @pytest.fixture
-def release(cluster: Access, namespace: str, tmp_path: Path) -> Iterator[Release]:
-    """The chart, installed for this test; its cluster-scoped objects go with it."""
-    installed = install(cluster, namespace, tmp_path)
+def release(
+    cluster: Access, namespace: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Release]:
+    """The chart, installed for this test; its cluster-scoped objects go with it. `@pytest.mark.delivery(...)` says the
+    values of that name."""
+    marker = request.node.get_closest_marker("delivery")
+    installed = install(cluster, namespace, tmp_path, delivery=marker.kwargs if marker else None)
     yield installed
     cluster.helm("uninstall", RELEASE, "--namespace", namespace, "--wait=false")
 

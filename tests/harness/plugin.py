@@ -19,7 +19,7 @@ from alnair.sandbox.kept import KeptControlPlane
 from alnair.sandbox.launcher import die_with_parent
 from alnair.sandbox.processes import log_tail
 
-CLUSTERLESS = ("unit", "chart")
+CLUSTERLESS = ("unit", "chart", "topology")
 """Folders under tests/ whose tests need no cluster."""
 
 WORKER_INPUT = "alnair_cluster"

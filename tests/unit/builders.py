@@ -19,12 +19,13 @@ import msgspec
 import numpy as np
 
 from alnair.api import config, names
-from alnair.api.gpurequest import CardDemand, GpuRequest
+from alnair.api.gpurequest import CardChoice, CardDemand, GpuRequest
 from alnair.api.topology import NodeResourceTopology
 from alnair.kube.clock import Clock
 from alnair.sandbox.fleet import card_uuid
 from alnair.scheduling import search
 from alnair.scheduling.classes import Member
+from alnair.scheduling.domains import Together
 from alnair.scheduling.plugins import FILTERS, SCORERS
 from alnair.scheduling.profile import Profile, build
 from alnair.scheduling.search import Plan, Refusal, Unsure
@@ -160,6 +161,7 @@ class Cluster:
         needed: int | None = None,
         present: int = 0,
         profile: Profile = PACK,
+        together: Together | None = None,
     ) -> Plan | Refusal | Unsure:
         """Look for a place; the books stay as they are."""
         read = [as_pod(each, reader=self.reader) for each in pods]
@@ -171,6 +173,7 @@ class Cluster:
             needed=len(members) if needed is None else needed,
             present=present,
             expected=tuple(self.state.expected(priority=highest, beside=uids)),
+            together=together,
         )
         with self.state.draft() as draft:
             return search.place(gang, profile, draft)
@@ -267,15 +270,16 @@ def given(plan: Plan | Refusal | Unsure) -> dict[str, list[str]]:
     """Pod -> its cards as `node#index`."""
     assert isinstance(plan, Plan), plan
     return {
-        member.name: [_index(holding.node, piece.card) for piece in holding.slices()]
+        member.name: [card_name(holding.node, piece.card) for piece in holding.slices()]
         for member, holding in plan.placements
     }
 
 
-def _index(node: str, uuid: str) -> str:
+def card_name(node: str, uuid: str) -> str:
+    """`node#index` of a card."""
     known = {card_uuid(node, index): index for index in range(64)}
     return f"{node}#{known[uuid]}" if uuid in known else uuid
 
 
 def gpu(*demands: CardDemand, models: tuple[str, ...] = ()) -> GpuRequest:
-    return GpuRequest(demands, models)
+    return GpuRequest(demands, CardChoice(models=models))

@@ -70,8 +70,13 @@ class ContainerAllocation(Model):
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=63)]
     """The container's name."""
+    stage: Literal["Init", "Sidecar"] | None = None
+    """What it is, if it is no ordinary container. The pod holds the most of what its containers hold at one time: init
+    containers run one after another, each beside the sidecars before it in this list, and then all the others."""
     slices: Annotated[list[Slice], Field(max_length=1024, json_schema_extra=ATOMIC)] | None = None
     """The parts of cards that are the container's, at most one a card."""
+    gpu_count: GpuCount | None = None
+    """Whole cards that a device plugin picks; only in pods with GPUs in init containers, else see gpuCounts."""
 
 
 class PodAllocation(Model):
@@ -86,7 +91,7 @@ class PodAllocation(Model):
     containers: (
         Annotated[list[ContainerAllocation], Field(max_length=128, json_schema_extra=ATOMIC)] | None
     ) = None
-    """The cards of each container; containers without GPUs are left out."""
+    """The cards of each container, in running order; containers without GPUs are left out."""
     gpu_counts: Annotated[dict[str, GpuCount], Field(max_length=128)] | None = None
     """Container -> whole cards, on a node whose device plugin picks them itself."""
 

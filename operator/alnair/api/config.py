@@ -1,9 +1,14 @@
-"""The config file of `alnair run`: which scheduler names Alnair answers to, and how each places pods.
+"""The config file of `alnair run`: which scheduler names Alnair answers to, how each places pods, and which levels the
+cluster has.
 
     profiles:
       - schedulerName: alnair-cost-saving
         scorers: [{name: BinPack, weight: 1}, {name: NodeAffinity, weight: 2}]
         picker: best-fit
+    topology:
+      levels: [{name: rack, label: topology.kubernetes.io/rack}]
+    delivery:
+      enabled: true
 
 A wrong file stops the start with file, field, value and what is allowed; nothing is ever guessed, ignored or
 repaired. `DEFAULT` is what runs without a file, and what the chart ships.
@@ -22,6 +27,11 @@ from pydantic.alias_generators import to_camel
 from alnair.api import names
 from alnair.api.quantity import shown
 
+# A label's key as the apiserver takes it: an optional DNS prefix, then a name.
+LABEL_PATTERN: Final = (
+    r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
+)
+
 _LARGEST_FILE: Final = 256 * 1024
 
 ScorerName = Literal[
@@ -32,6 +42,8 @@ ScorerName = Literal[
     "BalancedResource",
     "ServiceSpreading",
     "Equal",
+    "LeastNUMANodes",
+    "NUMACost",
     "NodeAffinity",
     "InterPodAffinity",
     "PodTopologySpread",
@@ -49,6 +61,12 @@ class _Part(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, strict=True, extra="forbid", frozen=True
     )
+
+
+def _refuse_repeats(values: list[str], field: str) -> None:
+    for position, value in enumerate(values):
+        if value in values[:position]:
+            raise ValueError(f"{field} {shown(value)} is used twice; each may stand once")
 
 
 class Scorer(_Part):
@@ -88,10 +106,51 @@ class Profile(_Part):
         return scorers
 
 
+class Level(_Part):
+    """A kind of domain: all nodes with one value of a label are together."""
+
+    name: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
+    label: Annotated[str, Field(max_length=317, pattern=LABEL_PATTERN)]
+
+
+class Topology(_Part):
+    """The levels that gangs can ask for, the widest first."""
+
+    levels: Annotated[list[Level], Field(max_length=16)]
+
+    @field_validator("levels")
+    @classmethod
+    def _each_once(cls, levels: list[Level]) -> list[Level]:
+        _refuse_repeats([level.name for level in levels], "name")
+        _refuse_repeats([level.label for level in levels], "label")
+        return levels
+
+
+# Kubernetes has a label for zones only; rack and block are what its own documents use as examples.
+DEFAULT_TOPOLOGY: Final = Topology(
+    levels=[
+        Level(name="zone", label="topology.kubernetes.io/zone"),
+        Level(name="block", label="topology.kubernetes.io/block"),
+        Level(name="rack", label="topology.kubernetes.io/rack"),
+        Level(name="nvlink", label="nvidia.com/gpu.clique"),
+    ]
+)
+
+
+class Delivery(_Part):
+    """How containers get the cards that were recorded for them."""
+
+    # Through their environment, which the chart's admission policy gives them; a pod that should have one and does not
+    # is not placed. False: something else does it, and nobody asks.
+    enabled: bool = True
+
+
 class Config(_Part):
     """The whole file."""
 
     profiles: Annotated[list[Profile], Field(min_length=1, max_length=64)]
+    topology: Topology = DEFAULT_TOPOLOGY
+    delivery: Delivery = Delivery()
 
     @field_validator("profiles")
     @classmethod
@@ -103,11 +162,9 @@ class Config(_Part):
         """The profile that answers to that name, or None: the pod is somebody else's."""
         return next((each for each in self.profiles if each.scheduler_name == scheduler_name), None)
 
-
-def _refuse_repeats(values: list[str], field: str) -> None:
-    for position, value in enumerate(values):
-        if value in values[:position]:
-            raise ValueError(f"{field} {shown(value)} is used twice; each may stand once")
+    def delivering(self) -> frozenset[str]:
+        """The scheduler names whose pods get their cards through their environment."""
+        return frozenset(each.scheduler_name for each in self.profiles if self.delivery.enabled)
 
 
 # What a manifest wishes for goes before how the cluster is to be filled: weights as in kube-scheduler.

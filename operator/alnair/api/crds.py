@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from alnair.api import names
+from alnair.api import names, topology
 from alnair.api.allocation import GPUAllocation
 from alnair.api.meta import Model
 from alnair.api.podgroup import PodGroup
@@ -41,6 +41,11 @@ class Column:
             "description": self.description,
             **({"priority": 1} if self.wide else {}),
         }
+
+
+def _attribute(column: str, name: str, description: str) -> Column:
+    """A named value of a NodeResourceTopology: a printed path finds one value, so the publisher has to sum up."""
+    return Column(column, f'.attributes[?(@.name=="{name}")].value', "string", description)
 
 
 AGE: Final = Column("Age", ".metadata.creationTimestamp", "date", "When the object was created.")
@@ -135,12 +140,15 @@ DEFINITIONS: Final = (
         has_status=False,
         annotations=((_API_APPROVED, "https://github.com/kubernetes/enhancements/pull/1870"),),
         columns=(
-            Column(
-                "Policy",
-                '.attributes[?(@.name=="topologyManagerPolicy")].value',
-                "string",
-                "The kubelet's topology manager policy.",
+            _attribute(
+                "Cards", topology.CARDS, "How many cards of which model, where the publisher says so."
             ),
+            _attribute("Memory", topology.MEMORY, "Of each card."),
+            _attribute("NUMA", topology.NUMA, "NUMA nodes that cards hang on."),
+            _attribute("Links", topology.LINKS, "Cards, by index, that are nearest to each other."),
+            _attribute("Unhealthy", topology.UNHEALTHY, "Cards, by index, that take nothing new."),
+            _attribute("Source", topology.SOURCE, "Who told Alnair, where Alnair publishes."),
+            _attribute("Policy", "topologyManagerPolicy", "The kubelet's topology manager policy."),
             AGE,
         ),
     ),

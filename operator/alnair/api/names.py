@@ -40,19 +40,72 @@ NODE: Final = f"{PREFIX}node"
 GPU_ID: Final = f"{PREFIX}alnair-gpu-id"  # card UUIDs, comma-separated
 GPU_SLICES: Final = f"{PREFIX}gpu-slices"  # JSON
 
+# --- the environment of a GPU container: each variable reads an annotation that the Binding fills -------------------
+ENV_DOMAIN: Final = "env.ai.centaurus.io"  # keys are <container>.env.ai.centaurus.io/<value>: see env_key
+VISIBLE_DEVICES: Final = "visible-devices"  # what NVIDIA's runtime shows to the container: UUIDs, or indices
+GPU_IDS: Final = "gpu-ids"  # the cards as the record names them
+MEMORY_MIB: Final = "memory-mib"  # of each card, in the same order
+SM_LIMIT: Final = "sm-limit"  # per cent of each card, for HAMi-core; 0 = no limit
+MEMORY_LIMIT: Final = (
+    "memory-limit-"  # and the card's position: for HAMi-core, which reads a trailing m as MiB
+)
+ENV_VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
+ENV_OF_CARDS: Final = {
+    ENV_VISIBLE_DEVICES: VISIBLE_DEVICES,
+    "ALNAIR_GPU_IDS": GPU_IDS,
+    "ALNAIR_GPU_MEMORY_MIB": MEMORY_MIB,
+}
+ENV_SM_LIMIT: Final = "CUDA_DEVICE_SM_LIMIT"
+ENV_MEMORY_LIMIT: Final = "CUDA_DEVICE_MEMORY_LIMIT_"  # and the card's position
+MOST_LIMITED_CARDS: Final = 16  # of one container; the policy of the chart counts so far
+
 # --- what a pod asks for by annotation ----------------------------------------------------------------------
 GPU_MEMORY: Final = f"{PREFIX}gpu-memory"  # a quantity with a unit: 6Gi, 6000Mi
 GPU_COMPUTE: Final = f"{PREFIX}gpu-compute"  # per cent of one card
-GPU_COUNT: Final = f"{PREFIX}gpu-count"  # that slice on so many distinct cards
+GPU_COUNT: Final = f"{PREFIX}gpu-count"  # that slice on so many distinct cards; without memory: whole cards
+GPU_SHARING: Final = f"{PREFIX}gpu-sharing"  # whether others may have the rest of the cards
+EXCLUSIVE: Final = "exclusive"
+SHARED: Final = "shared"
+GPU_CONTAINER: Final = f"{PREFIX}gpu-container"  # which container the four above speak of; else the first
 GPU_MODEL: Final = f"{PREFIX}gpu-model"  # comma-separated list of allowed models
+GPU_MODEL_NOT: Final = f"{PREFIX}gpu-model-not"  # and of models that it must not be
+GPU_UUID: Final = f"{PREFIX}gpu-uuid"  # comma-separated list of allowed cards: UUID or NODE/INDEX
+GPU_UUID_NOT: Final = f"{PREFIX}gpu-uuid-not"
+HAMI_USE_TYPE: Final = "nvidia.com/use-gputype"  # parts of models' names, whatever their case
+HAMI_NO_USE_TYPE: Final = "nvidia.com/nouse-gputype"
+HAMI_USE_UUID: Final = "nvidia.com/use-gpuuuid"
+HAMI_NO_USE_UUID: Final = "nvidia.com/nouse-gpuuuid"
+CHOICE_ANNOTATIONS: Final = frozenset(
+    {
+        GPU_MODEL,
+        GPU_MODEL_NOT,
+        GPU_UUID,
+        GPU_UUID_NOT,
+        HAMI_USE_TYPE,
+        HAMI_NO_USE_TYPE,
+        HAMI_USE_UUID,
+        HAMI_NO_USE_UUID,
+    }
+)
+
+# --- what a gang asks for by annotation, of its PodGroup or its pods -----------------------------------------
+TOPOLOGY_REQUIRED: Final = f"{PREFIX}topology-required"  # a level's name, or a node label
+TOPOLOGY_PREFERRED: Final = f"{PREFIX}topology-preferred"
+KUEUE_REQUIRED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-required-topology"  # a node label
+KUEUE_PREFERRED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-preferred-topology"
+KAI_REQUIRED_TOPOLOGY: Final = "kai.scheduler/topology-required-placement"
+KAI_PREFERRED_TOPOLOGY: Final = "kai.scheduler/topology-preferred-placement"
 
 # --- what a pod asks for by resource ------------------------------------------------------------------------
-NVIDIA_GPU: Final = "nvidia.com/gpu"  # whole cards; slices when NVIDIA_GPUMEM stands beside it
+NVIDIA_GPU: Final = "nvidia.com/gpu"  # whole cards; slices when one of the next three stands beside it
 NVIDIA_GPUMEM: Final = "nvidia.com/gpumem"  # MiB on each card (HAMi)
+NVIDIA_GPUMEM_PERCENTAGE: Final = "nvidia.com/gpumem-percentage"  # of each card's memory (HAMi)
 NVIDIA_GPUCORES: Final = "nvidia.com/gpucores"  # per cent of each card (HAMi)
 VGPU_MEMORY: Final = "alnair/vgpu-memory"  # GiB on one card
 VGPU_COMPUTE: Final = "alnair/vgpu-compute"  # per cent of that card
-GPU_RESOURCES: Final = frozenset({NVIDIA_GPU, NVIDIA_GPUMEM, NVIDIA_GPUCORES, VGPU_MEMORY, VGPU_COMPUTE})
+GPU_RESOURCES: Final = frozenset(
+    {NVIDIA_GPU, NVIDIA_GPUMEM, NVIDIA_GPUMEM_PERCENTAGE, NVIDIA_GPUCORES, VGPU_MEMORY, VGPU_COMPUTE}
+)
 
 # --- read from a node ---------------------------------------------------------------------------------------
 GPU_OWNER: Final = f"{PREFIX}gpu-owner"  # label: who hands out this node's cards
@@ -63,11 +116,20 @@ PHYSICAL_GPU_UUIDS: Final = f"{PREFIX}physical-gpu-uuids"
 VIRTUAL_GPU_COUNT: Final = f"{PREFIX}virtual-gpu-count"
 VIRTUAL_GPU_COUNT_MISSPELT: Final = f"{PREFIX}vitual-gpu-count"  # what older profilers write
 GPU_STATIC: Final = f"{PREFIX}gpu-static"
+GPU_READING: Final = re.compile(
+    rf"{re.escape(PREFIX)}gpu-(?:0|[1-9][0-9]?)"
+)  # of one card: gpu-0, gpu-1, ...
+HAMI_REGISTER: Final = "hami.io/node-nvidia-register"  # JSON
+HAMI_SCORES: Final = "hami.io/node-nvidia-score"  # JSON: how well cards are linked
 GFD_PRODUCT: Final = "nvidia.com/gpu.product"
 GFD_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB
 GFD_COUNT: Final = "nvidia.com/gpu.count"
 DEPLOY_DEVICE_PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"  # label of NVIDIA's GPU operator
 DEVICE_PLUGIN_PREFIXES: Final = ("nvidia.com/gpu", "nvidia.com/mig-")  # of what a device plugin advertises
+
+# --- on a NodeResourceTopology of our own, for people who select by it ----------------------------------------
+MANAGED_BY: Final = f"{PREFIX}managed-by"
+ALNAIR: Final = "alnair"
 
 # --- on a commit record -------------------------------------------------------------------------------------
 OWNER_KIND: Final = f"{PREFIX}owner-kind"
@@ -84,6 +146,23 @@ PROFILE_HIGH_PERFORMANCE: Final = "alnair-high-performance"
 _NAME_LIMIT: Final = 253  # of a Kubernetes object
 _LABEL_LIMIT: Final = 63
 _NOT_IN_A_LABEL: Final = re.compile(r"[^A-Za-z0-9._-]")
+
+
+def env_key(container: str, value: str) -> str:
+    """The annotation that a container's environment reads a value from.
+
+    The container stands in the domain and not in the name, which has 63 characters for itself alone: container names
+    may have as many. They are unique in a pod, and stay what they are when somebody's webhook adds a container.
+    """
+    return f"{container}.{ENV_DOMAIN}/{value}"
+
+
+def env_of_container(cards: int, *, whole: bool) -> dict[str, str]:
+    """Environment variable -> value that it reads, of a container with so many cards. Whole ones need no limits."""
+    if whole:
+        return dict(ENV_OF_CARDS)
+    limits = {f"{ENV_MEMORY_LIMIT}{index}": f"{MEMORY_LIMIT}{index}" for index in range(cards)}
+    return {**ENV_OF_CARDS, ENV_SM_LIMIT: SM_LIMIT, **limits}
 
 
 def _fingerprint(text: str) -> str:

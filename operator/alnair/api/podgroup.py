@@ -1,7 +1,7 @@
 """PodGroup, the kind that scheduler-plugins defined and many operators write.
 
 A superset: whatever its users write today is accepted unchanged. Nothing that upstream allows may be refused
-here, every field of ours is optional, and our fields live in `status` only.
+here, and every field of ours is optional: `spec.topology`, and what `status` has beyond theirs.
 
     Pending -> Scheduling -> Scheduled -> Running -> Finished
        ^           |             |           |
@@ -14,7 +14,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from alnair.api.meta import Conditions, Count, LongCount, Model, ObjectMeta, Quantity, Timestamp
+from alnair.api.meta import Conditions, Count, LongCount, Model, ObjectMeta, Quantity, Timestamp, rules
 
 Phase = Literal[
     "", "Pending", "PreScheduling", "Scheduling", "Scheduled", "Running", "Unknown", "Finished", "Failed"
@@ -29,6 +29,18 @@ FAILED: Final = "Failed"
 UNKNOWN: Final = "Unknown"
 
 
+LevelName = Annotated[str, Field(min_length=1, max_length=317)]
+
+
+class TopologyWish(Model):
+    """Where the group's pods are to be together: required or preferred."""
+
+    required: LevelName | None = None
+    """All pods in one domain of this level, or none is started: a level's name, for example rack, or a node label."""
+    preferred: LevelName | None = None
+    """Pods in as few domains of this level as possible: a level's name, for example rack, or a node label."""
+
+
 class PodGroupSpec(Model):
     """What the group's author asks for."""
 
@@ -38,6 +50,21 @@ class PodGroupSpec(Model):
     """Accepted as scheduler-plugins' users write it. Alnair looks at what the pods themselves ask for."""
     schedule_timeout_seconds: Count | None = None
     """How long the group may stay unscheduled before it is reported as timed out. Absent or 0: no limit."""
+    topology: (
+        Annotated[
+            TopologyWish,
+            Field(
+                json_schema_extra=rules(
+                    (
+                        "has(self.required) != has(self.preferred)",
+                        "exactly one of required and preferred must be given",
+                    )
+                )
+            ),
+        ]
+        | None
+    ) = None
+    """Where the group's pods are to be together. Absent: annotations say, or nobody minds."""
 
     @property
     def least(self) -> int:

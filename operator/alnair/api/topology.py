@@ -1,4 +1,4 @@
-"""NodeResourceTopology as NFD and the resource-topology-exporter publish it: read, never written.
+"""NodeResourceTopology as NFD and the resource-topology-exporter publish it, and as Alnair does where nobody else does.
 
 Cluster-scoped, named as its node, without spec or status: the zones lie at the top. NUMA nodes are zones of
 type `Node`, cards are zones of type `GPU`. What a publisher may send must be accepted, so bounds are wide and
@@ -7,13 +7,27 @@ quantities stay text until api.quantity judges them.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from alnair.api.meta import Model, ObjectMeta, Quantity
 
 ZONE_GPU: Final = "GPU"
+ZONE_NODE: Final = "Node"
+
+# An object is Alnair's own as long as a zone says so. It stands in the zones and nowhere else because their list is
+# atomic: whoever publishes into an object of ours replaces it, and with it our word; labels would stay.
+PUBLISHER: Final = "publisher"
+ALNAIR: Final = "alnair"
+
+# What people read of a node's cards at a glance, as attributes of the object; `kubectl get` prints them.
+CARDS: Final = "cards"
+MEMORY: Final = "memory"
+NUMA: Final = "numa"
+LINKS: Final = "links"
+UNHEALTHY: Final = "unhealthy"
+SOURCE: Final = "source"
 
 Word = Annotated[str, Field(max_length=256)]
 
@@ -80,3 +94,14 @@ class NodeResourceTopology(Model):
     """The parts of the node."""
     attributes: Annotated[list[Attribute], Field(max_length=256)] | None = None
     """Named values of the node as a whole."""
+
+
+def is_ours(manifest: dict[str, Any]) -> bool:
+    """Whether Alnair published it, and nobody since. For an object that anybody may have written."""
+    zones = manifest.get("zones")
+    return isinstance(zones, list) and any(_says_ours(zone) for zone in zones)
+
+
+def _says_ours(zone: object) -> bool:
+    attributes = zone.get("attributes") if isinstance(zone, dict) else None
+    return isinstance(attributes, list) and {"name": PUBLISHER, "value": ALNAIR} in attributes

@@ -97,6 +97,7 @@ def _show(sandbox: KeptControlPlane, chart: Path, screen: Screen, *, stays: bool
     with screen.step(f"helm install alnair {_short(chart)} --namespace {SYSTEM} --create-namespace"):
         installed = installation.install(access, chart=chart, namespace=SYSTEM, folder=folder)
         installation.wait_for_kinds(access)
+        installation.wait_for_delivery(access, SYSTEM, names.PROFILE_DEFAULT)
     screen.note("with replicas=0: no container runs here, so the operator is a local process")
     with screen.step("a small mixed GPU cluster"):
         _furnish(access)
@@ -105,6 +106,8 @@ def _show(sandbox: KeptControlPlane, chart: Path, screen: Screen, *, stays: bool
         with screen.step("the operator: alnair run, with the token of the chart's ServiceAccount"):
             operator.start()
             operator.wait_ready(lambda: installation.says_ready(operator.log), timeout=PATIENCE)
+        with screen.step("the cards of every node, published where nobody else does"):
+            _wait_for_topologies(access)
         for sample in workloads.SAMPLES:
             with screen.step(f"examples/{sample.file}: {sample.shows}"):
                 access.kubectl("apply", "-n", NAMESPACE, "-f", "-", stdin=sample.text())
@@ -143,6 +146,27 @@ def _furnish(access: Access) -> None:
         paths = {"nodes": "/api/v1/nodes", "accounts": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"}
         async with watched(access.kubeconfig, paths) as view:
             await view.until(waiting, timeout=PATIENCE)
+
+    try:
+        asyncio.run(settle())
+    except NotReached as problem:
+        raise DemoFailed(str(problem)) from None
+
+
+def _wait_for_topologies(access: Access) -> None:
+    from alnair.cli.waiting import NotReached, Objects, watched
+    from alnair.sandbox.fleet import has_cards, small_mixed_fleet
+
+    wanted = {each["metadata"]["name"] for each in small_mixed_fleet() if has_cards(each)}
+
+    def missing(objects: Objects) -> list[str]:
+        there = {each["metadata"]["name"] for each in objects["topologies"]}
+        return [f"node {name} has no NodeResourceTopology" for name in sorted(wanted - there)]
+
+    async def settle() -> None:
+        paths = {"topologies": f"/apis/{names.API_NRT}/{names.PLURAL_NRT}"}
+        async with watched(access.kubeconfig, paths) as view:
+            await view.until(missing, timeout=PATIENCE)
 
     try:
         asyncio.run(settle())
@@ -191,6 +215,8 @@ def _look(access: Access, screen: Screen) -> None:
     """What a user would look at."""
     from alnair.sandbox.workloads import TOO_LARGE
 
+    topologies = ("get", names.PLURAL_NRT)
+    screen.command(["kubectl", *topologies], access.kubectl(*topologies))
     for arguments in (
         ("get", "podgroups"),
         ("get", "gpuallocations"),

@@ -133,13 +133,19 @@ def _text(answer: dict[str, Any]) -> str:
         f"{answer['kind']} {answer['namespace']}/{answer['name']}: {answer['phase']}, {counts}",
         f"  {answer['reason']}: {answer['message']}" if answer["reason"] else f"  {answer['message']}",
     ]
-    for pod in answer["placements"]:
-        slices = [
-            f"{'all' if piece.get('whole') else str(piece['memoryMiB']) + ' MiB'} of {piece['gpu']}"
-            for container in pod.get("containers") or []
-            for piece in container.get("slices") or []
-        ]
-        counted = sum((pod.get("gpuCounts") or {}).values())
-        held = ", ".join(slices) or (f"{counted} whole GPUs" if counted else "no GPU")
-        lines.append(f"  {pod['name']} -> {pod['node']}: {held}")
+    lines += [f"  {pod['name']} -> {pod['node']}: {_held(pod)}" for pod in answer["placements"]]
     return "\n".join(lines)
+
+
+def _held(pod: dict[str, Any]) -> str:
+    """What a record says that the pod holds."""
+    from alnair.state.holding import Holding, shares_from_json
+
+    try:
+        holding = Holding(pod["node"], shares_from_json(pod))
+    except ValueError as error:
+        return f"what it holds cannot be read ({error})"
+    slices = [
+        f"{'all' if use.whole else f'{use.memory_mib} MiB'} of {use.card}" for use in holding.footprint()
+    ]
+    return ", ".join(slices) or (f"{holding.counted} whole GPUs" if holding.counted else "no GPU")

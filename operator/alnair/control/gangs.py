@@ -20,6 +20,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from alnair.api import names, podgroup
+from alnair.api.nearness import Wish, wish_in
 from alnair.api.quantity import shown
 from alnair.ledger.records import Owner
 from alnair.state.pods import Pod
@@ -41,6 +42,7 @@ class Group:
     created: str
     min_member: int = 1
     timeout_seconds: int = 0  # 0 = no limit
+    wish: Wish | None = None  # where it is to be together
     problem: str = ""
     status: dict[str, Any] = field(default_factory=dict)  # as it stands in the apiserver
 
@@ -55,6 +57,7 @@ def read_group(manifest: dict[str, Any]) -> Group:
         generation=int(meta.get("generation") or 0),
         created=meta.get("creationTimestamp") or "",
         status=manifest.get("status") or {},
+        wish=annotated_wish(meta),
     )
     try:
         spec = podgroup.PodGroupSpec.model_validate(manifest.get("spec") or {})
@@ -65,7 +68,19 @@ def read_group(manifest: dict[str, Any]) -> Group:
         return group
     group.min_member = spec.least
     group.timeout_seconds = spec.schedule_timeout_seconds or 0
+    if (asked := spec.topology) is not None:
+        if (asked.required is None) is (asked.preferred is None):
+            group.problem = "spec.topology: exactly one of required and preferred must be given"
+        elif asked.required is not None:
+            group.wish = Wish(asked.required, required=True, field="spec.topology.required")
+        elif asked.preferred is not None:
+            group.wish = Wish(asked.preferred, required=False, field="spec.topology.preferred")
     return group
+
+
+def annotated_wish(meta: dict[str, Any]) -> Wish | None:
+    annotations = meta.get("annotations")
+    return wish_in(annotations) if isinstance(annotations, dict) else None
 
 
 @dataclass(slots=True, eq=False)
@@ -131,6 +146,13 @@ class Gang:
         """A lone pod without GPUs is bound atomically by itself; everything else is recorded."""
         return self.is_group or any(pod.shape.gpu.demands for pod in self.pods.values())
 
+    @property
+    def wish(self) -> Wish | None:
+        """Where it is to be together: by its group, or else by whichever of its pods say so."""
+        if self.group is not None and self.group.wish is not None:
+            return self.group.wish
+        return next((pod.wish for pod in self.pods.values() if pod.wish is not None), None)
+
     def problem(self) -> str:
         """Why this gang cannot even be tried; empty if it can."""
         if self.is_group and self.group is None:
@@ -142,7 +164,18 @@ class Gang:
         for pod in sorted(self.pods.values(), key=lambda pod: pod.name):
             if pod.problem and pod.waiting:
                 return f"pod {pod.name}: {pod.problem}"
-        return ""
+        return self._discord() if self.group is None or self.group.wish is None else ""
+
+    def _discord(self) -> str:
+        """Pods that want to be together in different ways."""
+        wishing = [pod for pod in self.pods.values() if pod.wish is not None and pod.waiting]
+        other = next((pod for pod in wishing if pod.wish != wishing[0].wish), None)
+        if other is None or other.wish is None or (first := wishing[0]).wish is None:
+            return ""
+        return (
+            f"pod {other.name}: {other.wish.field}: {shown(other.wish.level)} is not what pod {first.name} asks for "
+            f"({first.wish.field}: {shown(first.wish.level)}); a gang is in one place, so say the same on all its pods"
+        )
 
     def observe_bind_time(self, now: float, observe: Callable[[float], None]) -> None:
         """All of it is bound: how long did that take?"""
@@ -153,6 +186,10 @@ class Gang:
     def __str__(self) -> str:
         name = self.key[2] if self.is_group else (self.first().name if self.pods else self.key[2])
         return f"{self.key[0]}/{name}"
+
+
+def _asked(group: Group) -> tuple[str, int, Wish | None]:
+    return group.uid, group.generation, group.wish
 
 
 def _older(listed: Group, known: Group | None) -> bool:
@@ -202,8 +239,8 @@ class Roster:
         if gang is None:
             return
         gang.group = group
-        # A status that we wrote ourselves is no reason to try again.
-        if before is None or (before.uid, before.generation) != (group.uid, group.generation):
+        # A status that we wrote ourselves is no reason to try again; annotations change without a new generation.
+        if before is None or _asked(before) != _asked(group):
             gang.timed_out = False
             self._touch(gang)
 

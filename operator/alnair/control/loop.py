@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from alnair.api.config import DEFAULT_TOPOLOGY, Level
+from alnair.api.nearness import BadLevel, find_level
 from alnair.control.gangs import Gang, Roster
 from alnair.control.metrics import Metrics
 from alnair.control.ponder import Solver
@@ -25,9 +28,10 @@ from alnair.ledger.records import Member as RecordMember
 from alnair.scheduling import exact, search
 from alnair.scheduling.board import Boards
 from alnair.scheduling.classes import Member
+from alnair.scheduling.domains import Together
 from alnair.scheduling.exact import Problem, Solution
 from alnair.scheduling.profile import Profile
-from alnair.scheduling.vacancy import match_vacancies
+from alnair.scheduling.vacancy import kept_together, match_vacancies
 from alnair.state.cluster import ClusterState, guest
 from alnair.state.draft import Draft
 from alnair.state.holding import Holding
@@ -54,6 +58,7 @@ class Loop:
         ledger: Ledger,
         roster: Roster,
         profiles: Mapping[str, Profile],
+        levels: Sequence[Level] = DEFAULT_TOPOLOGY.levels,
         reports: Reports,
         metrics: Metrics,
         clock: Clock,
@@ -62,6 +67,7 @@ class Loop:
         self._ledger = ledger
         self._roster = roster
         self._profiles = profiles
+        self._levels = levels
         self._reports = reports
         self._metrics = metrics
         self._clock = clock
@@ -107,6 +113,11 @@ class Loop:
         if problem := gang.problem():
             self._refuse(gang, problem, reason="Invalid")
             return
+        try:
+            together = self._together(gang)
+        except BadLevel as error:
+            self._refuse(gang, str(error), reason="Invalid")
+            return
         # A pod that a record lists is on its way, whatever the pod stream has shown of it so far.
         waiting = [
             pod
@@ -141,10 +152,16 @@ class Loop:
         if gang.ready_since is None:
             gang.ready_since = self._clock.now()
         with self._state.draft() as draft:
-            placements, replaces = self._fill_vacancies(gang, record, waiting, draft)
+            placements, replaces = self._fill_vacancies(gang, record, waiting, together, draft)
             rest = [pod for pod in waiting if pod.uid not in replaces]
             if rest:
-                asked = self._as_searched(gang, rest, missing - len(placements), placed + len(placements))
+                asked = search.Gang(
+                    members=tuple(Member(pod.uid, pod.name, guest(pod), pod.nominated) for pod in rest),
+                    needed=missing - len(placements),
+                    present=placed + len(placements),
+                    expected=self._expected(gang),
+                    together=self._at_home(together, (holding.node for _, holding in placements)),
+                )
                 with self._metrics.plan_seconds.time():
                     verdict = self._search(gang, asked, draft, solution)
                 if isinstance(verdict, search.Plan):
@@ -217,13 +234,31 @@ class Loop:
         if gang.pods and not gang.busy:
             self._try(gang, solution)
 
-    def _as_searched(self, gang: Gang, pods: list[Pod], needed: int, present: int) -> search.Gang:
-        return search.Gang(
-            members=tuple(Member(pod.uid, pod.name, guest(pod), pod.nominated) for pod in pods),
-            needed=needed,
-            present=present,
-            expected=self._expected(gang),
-        )
+    def _together(self, gang: Gang) -> Together | None:
+        """What the gang asks about being together, with the domains where it has members. Raises BadLevel."""
+        wish = gang.wish
+        if wish is None:
+            return None
+        label, level = find_level(wish, self._levels)
+        nodes = (self._node_of(pod) for pod in gang.pods.values() if not (pod.terminal or pod.terminating))
+        return self._at_home(Together(label, level, wish.required), nodes)
+
+    def _node_of(self, pod: Pod) -> str:
+        """Where it is, or is on its way to."""
+        holding = self._state.holdings.get(pod.uid)
+        return pod.node or (holding.node if holding is not None else "")
+
+    def _at_home(self, together: Together | None, nodes: Iterable[str]) -> Together | None:
+        """At home on these nodes too. Members on nodes that are in no domain, or gone, say nothing."""
+        if together is None:
+            return None
+        there = (self._domain(together.label, node) for node in nodes)
+        home = {*together.home, *(name for name in there if name is not None)}
+        return replace(together, home=tuple(sorted(home)))
+
+    def _domain(self, label: str, node: str) -> str | None:
+        known = self._state.nodes.get(node)
+        return known.labels.get(label) if known is not None else None
 
     def _expected(self, gang: Gang) -> tuple[tuple[int, PodClass], ...]:
         """Pods of others that a preemption made room for and that go before this gang."""
@@ -243,7 +278,12 @@ class Loop:
         return placed, outside
 
     def _fill_vacancies(
-        self, gang: Gang, record: Record | None, waiting: list[Pod], draft: Draft
+        self,
+        gang: Gang,
+        record: Record | None,
+        waiting: list[Pod],
+        together: Together | None,
+        draft: Draft,
     ) -> tuple[list[tuple[Pod, Holding]], dict[str, str]]:
         """Replacements first take the kept places of the members that they replace."""
         if record is None or record.short_since is None:
@@ -254,6 +294,10 @@ class Loop:
             for member in record.members.values()
             if member.gone and not self._succeeded(member.uid)
         }
+        if together is not None and together.required:
+            vacant = kept_together(
+                vacant, together, lambda holding: self._domain(together.label, holding.node)
+            )
         pairs = match_vacancies(
             [(pod.uid, guest(pod)) for pod in waiting],
             vacant,

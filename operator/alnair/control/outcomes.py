@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 from alnair.control.gangs import Gang, Roster
 from alnair.control.loop import Loop
@@ -86,6 +87,9 @@ class Outcomes:
         """Nobody writes the record any more: a plan for its gang may go ahead."""
         if (gang := self._gang_of(record)) is not None:
             self._loop.touch(gang)
+
+    def cards_changed(self, record: Record, condition: dict[str, Any], concerned: list[Member]) -> None:
+        self._reports.cards_changed(record, condition, concerned)
 
     def _gang_of(self, record: Record) -> Gang | None:
         owner = record.owner

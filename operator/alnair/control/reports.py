@@ -19,9 +19,11 @@ from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.client import STRATEGIC_PATCH
 from alnair.kube.clock import Clock
 from alnair.kube.lull import Lull
-from alnair.ledger.records import Record
+from alnair.ledger.records import Member, Record
 from alnair.scheduling.words import count, memory, sentence
 from alnair.state.holding import Holding
+from alnair.state.inventory import Inventory
+from alnair.state.inventory.changes import TROUBLES, changes
 from alnair.state.pods import Pod
 
 log = logging.getLogger(__name__)
@@ -31,6 +33,7 @@ REWORD_SECONDS = 5.0  # a refusal that only found other words is rewritten at mo
 ASSEMBLING_SECONDS = 2.0
 LONGEST_MESSAGE = 2000
 MOST_REMEMBERED = 10_000
+PODS_TOLD = 16  # of one record, when their cards fail
 ENDS = (podgroup.FINISHED, podgroup.FAILED)
 
 
@@ -107,6 +110,32 @@ class Reports:
             about = Regarding("v1", "Node", name, uid)
             self._events.say(
                 about, reason="InvalidTopology", note=problem, action="ReadingCards", warning=True
+            )
+
+    def node_cards(self, name: str, uid: str, before: Inventory, now: Inventory) -> None:
+        for reason, note in changes(before, now):
+            self._events.say(
+                Regarding("v1", "Node", name, uid),
+                reason=reason,
+                note=note,
+                action="ReadingCards",
+                warning=reason in TROUBLES,
+            )
+
+    def cards_changed(self, record: Record, condition: dict[str, Any], concerned: list[Member]) -> None:
+        """What became of cards that a record holds: on the record, and on the pods that hold them."""
+        namespace, name = record.key
+        pods = [Regarding("v1", "Pod", pod.name, pod.uid, namespace) for pod in concerned[:PODS_TOLD]]
+        for about in (
+            Regarding(names.API_ALLOCATION, names.KIND_ALLOCATION, name, record.uid, namespace),
+            *pods,
+        ):
+            self._events.say(
+                about,
+                reason=condition["reason"],
+                note=condition["message"],
+                action="ReadingCards",
+                warning=condition["status"] != "True",
             )
 
     # -- writing -------------------------------------------------------------------------------------------------
@@ -329,11 +358,8 @@ def _about_group(group: Group) -> Regarding:
 
 
 def _cards(holding: Holding) -> str:
-    counted = sum(share.counted for share in holding.containers)
-    if counted:
-        return f" with {count(counted, 'whole GPU')} of its device plugin's choice"
-    parts = [
-        f"{'all' if piece.whole else memory(piece.memory_mib)} of {piece.card}" for piece in holding.slices()
-    ]
+    if holding.counted:
+        return f" with {count(holding.counted, 'whole GPU')} of its device plugin's choice"
+    parts = [f"{'all' if use.whole else memory(use.memory_mib)} of {use.card}" for use in holding.footprint()]
     more = f" and {len(parts) - 4} more" if len(parts) > 4 else ""
     return f": {', '.join(parts[:4])}{more}" if parts else ""

@@ -28,13 +28,14 @@ class PodFeed:
         roster: Roster,
         reports: Reports,
         clock: Clock,
+        delivering: frozenset[str] = frozenset(),
     ) -> None:
         self._state = state
         self._ledger = ledger
         self._roster = roster
         self._reports = reports
         self._clock = clock
-        self._reader = PodReader()
+        self._reader = PodReader(delivering=delivering)
         self.synced = asyncio.Event()
 
     def replace(self, objects: list[wire.Pod]) -> None:

@@ -35,6 +35,7 @@ from alnair.control.gangs import Gang, Roster
 from alnair.control.loop import Loop
 from alnair.control.metrics import Metrics
 from alnair.control.outcomes import Outcomes
+from alnair.control.publishing import Publisher
 from alnair.control.reports import Reports, status_of
 from alnair.handlers import gpuallocation, podgroup, topology
 from alnair.handlers.feeds import NamespaceFeed, NodeFeed, PodFeed, ServiceFeed
@@ -45,12 +46,13 @@ from alnair.handlers.topology import Topologies
 from alnair.kube import Client, Connection, Refused, Stream, Unanswered
 from alnair.kube.clock import Clock
 from alnair.kube.lull import Lull
-from alnair.ledger import recovery
+from alnair.ledger import cards, recovery
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
 from alnair.scheduling.profile import build
 from alnair.state import wire
 from alnair.state.cluster import ClusterState
+from alnair.state.inventory import Inventory
 
 log = logging.getLogger(__name__)
 
@@ -166,6 +168,7 @@ class Operator:
             ledger=ledger,
             roster=roster,
             profiles={profile.scheduler_name: build(profile) for profile in settings.config.profiles},
+            levels=settings.config.topology.levels,
             reports=reports,
             metrics=metrics,
             clock=clock,
@@ -174,9 +177,25 @@ class Operator:
         outcomes = Outcomes(roster=roster, loop=scheduling, reports=reports, metrics=metrics, clock=clock)
         ledger.listener = outcomes
         metrics.watch(state, lambda: map(phase, roster.gangs.values()))
-        topologies = Topologies(state, reports)
+        publisher = Publisher(client, state=state, lull=lull)
+
+        def cards_changed(name: str, before: Inventory, now: Inventory) -> None:
+            publisher.cards_changed(name)
+            cards.observe(ledger, name)
+            if (node := state.nodes.get(name)) is not None:
+                reports.node_cards(name, node.uid, before, now)
+
+        state.on_cards = cards_changed
+        topologies = Topologies(state, reports, publisher)
         resync = Resync(client, roster=roster, topologies=topologies, ledger=ledger)
-        pods = PodFeed(state=state, ledger=ledger, roster=roster, reports=reports, clock=clock)
+        pods = PodFeed(
+            state=state,
+            ledger=ledger,
+            roster=roster,
+            reports=reports,
+            clock=clock,
+            delivering=settings.config.delivering(),
+        )
         nodes = NodeFeed(state=state, ledger=ledger, reports=reports)
         namespaces = NamespaceFeed(state=state)
         services = ServiceFeed(state=state)
@@ -211,6 +230,7 @@ class Operator:
             tasks.start(resync.run(), "resync")
             tasks.start(reports.run(), "reports")
             tasks.start(events.run(), "events")
+            tasks.start(publisher.run(), "publisher")
             tasks.start(outcomes.keep_time(ledger), "time")
             spare_the_collector()
             planning = tasks.start(scheduling.run(), "loop")

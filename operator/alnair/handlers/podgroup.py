@@ -3,8 +3,8 @@
 Only `on.event` is used, here and for the other two kinds: it writes nothing to the objects. Kopf's create/update
 handlers would keep their progress in annotations, which a replica that does not lead must not write.
 
-Every status that we write comes back as an event. It says nothing that we do not know, so a group whose spec did not
-change is let pass by `when`, before Kopf makes a handler's call of it.
+Every status that we write comes back as an event. It says nothing that we do not know, so a group whose spec and
+wishes did not change is let pass by `when`, before Kopf makes a handler's call of it.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from typing import Any
 import kopf
 
 from alnair.api import names
-from alnair.control.gangs import Roster, read_group
+from alnair.api.nearness import Wish
+from alnair.control.gangs import Roster, annotated_wish, read_group
 from alnair.handlers.handover import Handover
 
 
 def register(registry: kopf.OperatorRegistry, handover: Handover[Roster]) -> None:
-    seen: dict[str, int] = {}  # UID -> generation
+    seen: dict[str, tuple[int, Wish | None]] = {}  # UID -> generation, and what annotations ask for
 
     def is_news(event: kopf.RawEvent, **_: Any) -> bool:
         meta: Any = event["object"]["metadata"]
         if event["type"] == "DELETED":
             seen.pop(meta["uid"], None)
             return True
-        before, now = seen.get(meta["uid"]), int(meta.get("generation") or 0)
+        before, now = seen.get(meta["uid"]), (int(meta.get("generation") or 0), annotated_wish(meta))
         seen[meta["uid"]] = now
         return event["type"] is None or before != now
 

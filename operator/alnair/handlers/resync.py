@@ -64,7 +64,7 @@ class Resync:
         self._roster.keep_groups({_key(manifest) for manifest in listed}, known)
 
     async def _node_topologies(self) -> None:
-        known = set(self._topologies.state.topologies)
+        known = self._topologies.known()
         listed = await self._client.items(f"/apis/{names.API_NRT}/{names.PLURAL_NRT}")
         for manifest in listed:
             self._topologies.apply(None, manifest)

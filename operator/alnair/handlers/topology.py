@@ -1,7 +1,8 @@
-"""Kopf: NodeResourceTopologies. Their zones say which cards a node has.
+"""Kopf: NodeResourceTopologies. Their zones say which cards a node has, unless Alnair itself published them.
 
 An object that cannot be read counts as absent (the next source of cards speaks for the node), and the node gets an
-event that names the field.
+event that names the field. One of our own is the publisher's to look after, and never a source: what we conclude would
+be what we had concluded.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from pydantic import ValidationError
 
 from alnair.api import names
 from alnair.api.quantity import shown
-from alnair.api.topology import NodeResourceTopology
+from alnair.api.topology import NodeResourceTopology, is_ours
+from alnair.control.publishing import Publisher
 from alnair.control.reports import Reports
 from alnair.handlers.handover import Handover
 from alnair.state.cluster import ClusterState
@@ -24,12 +26,18 @@ from alnair.state.cluster import ClusterState
 class Topologies:
     state: ClusterState
     reports: Reports
+    publisher: Publisher
 
     def apply(self, kind: str | None, manifest: dict[str, Any]) -> None:
         name = manifest["metadata"]["name"]
         if kind == "DELETED":
-            self.state.drop_topology(name)
+            self._gone(name)
             return
+        if is_ours(manifest):
+            self.state.drop_topology(name)
+            self.publisher.observe_ours(name, manifest)
+            return
+        self.publisher.observe_others(name)
         try:
             topology = NodeResourceTopology.model_validate(manifest)
         except ValidationError as error:
@@ -42,13 +50,21 @@ class Topologies:
         if known == topology or (kind is None and known is not None and _older(topology, known)):
             return
         self.state.put_topology(name, topology)
-        inventory = self.state.inventories.get(name)
-        self._complain(name, inventory.problems if inventory is not None else ())
+        inventory, zones = self.state.inventories.get(name), self.state.zones.nodes.get(name)
+        problems = inventory.problems if inventory is not None else ()
+        self._complain(name, (*problems, zones.problem) if zones is not None and zones.problem else problems)
 
     def keep(self, present: set[str], known: set[str]) -> None:
         """A fresh list has only these: of those known before it was made, the others were deleted unseen."""
         for name in known - present:
-            self.state.drop_topology(name)
+            self._gone(name)
+
+    def known(self) -> set[str]:
+        return self.state.topologies.keys() | self.publisher.known()
+
+    def _gone(self, name: str) -> None:
+        self.state.drop_topology(name)
+        self.publisher.observe_gone(name)
 
     def _complain(self, name: str, problems: tuple[str, ...]) -> None:
         node = self.state.nodes.get(name)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -18,6 +19,7 @@ import orjson
 from alnair.api import names
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.client import STRATEGIC_PATCH
+from alnair.ledger.delivery import Delivery, Undeliverable, delivery_of
 from alnair.ledger.lease import Lease
 from alnair.ledger.records import Member
 from alnair.ledger.writer import Pauses, not_now
@@ -36,7 +38,7 @@ class Verdict(enum.Enum):
     UNREADY = "its volumes cannot be had on that node"
 
 
-def binding(member: Member, *, version: str) -> dict[str, Any]:
+def binding(member: Member, *, version: str, delivered: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The Binding itself. All keys are always written: what the pod's author put there must not survive."""
     return {
         "apiVersion": "v1",
@@ -49,6 +51,7 @@ def binding(member: Member, *, version: str) -> dict[str, Any]:
                 names.NODE: member.holding.node,
                 names.GPU_ID: ",".join(member.holding.cards),
                 names.GPU_SLICES: orjson.dumps(containers_to_json(member.holding.containers)).decode(),
+                **(delivered or {}),
             },
         },
         "target": {"apiVersion": "v1", "kind": "Node", "name": member.holding.node},
@@ -58,12 +61,27 @@ def binding(member: Member, *, version: str) -> dict[str, Any]:
 class Binder:
     """Binds pods one at a time; callers run many at once."""
 
-    def __init__(self, client: Client, lease: Lease) -> None:
+    def __init__(
+        self, client: Client, lease: Lease, *, choose: Callable[[Member], Delivery] = delivery_of
+    ) -> None:
         self._client = client
         self._lease = lease
+        self._choose = choose
 
     async def bind(self, namespace: str, member: Member) -> Verdict:
-        """Until it is known what became of the pod. The first try names the version that the plan saw."""
+        """Until it is known what became of the pod, with the steps of its delivery around it."""
+        delivery = self._choose(member)
+        try:
+            await delivery.prepare(namespace, member)
+        except Undeliverable as error:
+            log.error("pod %s/%s: %s", namespace, member.name, error)
+            return Verdict.REFUSED
+        verdict = await self._bind(namespace, member, delivery.annotations(member))
+        await (delivery.confirm if verdict is Verdict.BOUND else delivery.undo)(namespace, member)
+        return verdict
+
+    async def _bind(self, namespace: str, member: Member, delivered: Mapping[str, str]) -> Verdict:
+        """The first try names the version that the plan saw."""
         path = f"/api/v1/namespaces/{namespace}/pods/{member.name}"
         version, refusals, pauses = member.version, 0, Pauses()
         while True:
@@ -74,7 +92,8 @@ class Binder:
                         return verdict
                     await self._lease.confirm()
                     version = pod["metadata"]["resourceVersion"]
-                await self._client.call("POST", f"{path}/binding", body=binding(member, version=version))
+                body = binding(member, version=version, delivered=delivered)
+                await self._client.call("POST", f"{path}/binding", body=body)
                 return Verdict.BOUND
             except Refused as refused:
                 if refused.status == 404:

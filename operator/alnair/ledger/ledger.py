@@ -27,6 +27,7 @@ from alnair.api.allocation import MOST_BYTES
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.clock import Clock
 from alnair.kube.lull import Lull
+from alnair.ledger import cards
 from alnair.ledger.binding import Binder, Verdict, as_it_is
 from alnair.ledger.lease import LeadershipLost, Lease
 from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK, Key, Member, Owner, Record
@@ -69,6 +70,7 @@ class Listener(Protocol):
     def record_rolled_back(self, record: Record, why: str) -> None: ...
     def record_closed(self, record: Record) -> None: ...
     def record_free(self, record: Record) -> None: ...
+    def cards_changed(self, record: Record, condition: dict[str, Any], concerned: list[Member]) -> None: ...
 
 
 class Ledger:
@@ -103,7 +105,9 @@ class Ledger:
         self.recording: set[str] = set()  # UIDs of bound pods whose record is due
         # Node that is not ready -> UIDs of pods that were deleted there by force.
         self._parked: dict[str, set[str]] = {}
-        self._recovered = False
+        self.recovered = False  # all pods are known: what is gone may be released
+        self.troubled: set[str] = set()  # nodes on whose failed cards something is held
+        self.telling: set[Record] = set()  # records that are about to say what became of their cards
 
     def record_of(self, uid: str) -> Record | None:
         """The record that this pod is in, or is about to be."""
@@ -388,7 +392,7 @@ class Ledger:
         return pod is not None and (not pod or pod["metadata"]["uid"] != member.uid)
 
     def release_soon(self, record: Record) -> None:
-        if self._recovered and record not in self._releasing and not record.closing:
+        if self.recovered and record not in self._releasing and not record.closing:
             self._releasing.add(record)
             self.spawn(self._release(record), f"release {record}")
 
@@ -453,7 +457,7 @@ class Ledger:
                 return
             record.phase, record.short_since = ROLLING_BACK, None
             lone = [member.name for member in record.members.values() if not self._would_come_back(member)]
-            record.conditions = [self._rollback_condition(record, why, lone)]
+            record.set_condition(self._rollback_condition(why, lone), now=self.clock.stamp())
             await self.writer.write(record)
             self._forget(member.uid for member in vacant)
             self.listener.record_rolled_back(record, why)
@@ -469,7 +473,8 @@ class Ledger:
         pod = self.state.pods.get(member.uid)
         return pod is not None and pod.controlled
 
-    def _rollback_condition(self, record: Record, why: str, lone: list[str]) -> dict[str, Any]:
+    @staticmethod
+    def _rollback_condition(why: str, lone: list[str]) -> dict[str, Any]:
         message = f"rolled back: {why}"
         if lone:
             message += f"; not evicted because nothing would recreate them: {', '.join(sorted(lone)[:10])}"
@@ -478,8 +483,6 @@ class Ledger:
             "status": "False" if lone else "True",
             "reason": "PodsWithoutController" if lone else "GangIncomplete",
             "message": message[:1024],
-            "observedGeneration": record.generation,
-            "lastTransitionTime": self.clock.stamp(),
         }
 
     async def _evict(self, record: Record, member: Member) -> None:
@@ -504,10 +507,11 @@ class Ledger:
 
     def resumed(self) -> None:
         """All pods are known: from now on what is gone is released."""
-        self._recovered = True
+        self.recovered = True
         for record in list(self.records.values()):
             if any(member.gone for member in record.members.values()):
                 self.release_soon(record)
+        cards.observe_all(self)
 
     def load(self, record: Record) -> None:
         """Take a record that stands in the apiserver into the books."""
@@ -519,8 +523,10 @@ class Ledger:
     def _forget(self, uids: Iterable[str]) -> None:
         """These pods are in no record any more: their slices are free."""
         for uid in list(uids):
-            self._record_of.pop(uid, None)
+            record, holding = self._record_of.pop(uid, None), self.state.holdings.get(uid)
             self.state.release(uid)
+            if holding is not None and holding.node in self.troubled:
+                cards.released(self, holding.node, record)
 
     # -- tasks ---------------------------------------------------------------------------------------------------
 

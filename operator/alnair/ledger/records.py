@@ -29,6 +29,7 @@ from alnair.api.allocation import (
     PENDING,
     ROLLING_BACK,
     GPUAllocationStatus,
+    PodAllocation,
     cards_line,
     nodes_line,
 )
@@ -128,6 +129,18 @@ class Record:
     def bound(self) -> list[Member]:
         return [member for member in self.members.values() if member.bound]
 
+    def condition(self, kind: str) -> dict[str, Any] | None:
+        return next((each for each in self.conditions if each.get("type") == kind), None)
+
+    def set_condition(self, condition: dict[str, Any], *, now: str) -> None:
+        """In a new list; the time stays where the status does, and conditions of other types stay."""
+        before = self.condition(condition["type"])
+        same = before is not None and before.get("status") == condition["status"]
+        time = before["lastTransitionTime"] if before is not None and same else now
+        others = [each for each in self.conditions if each.get("type") != condition["type"]]
+        whole = {**condition, "observedGeneration": self.generation, "lastTransitionTime": time}
+        self.conditions = [*others, whole]
+
     def seen(self, written: dict[str, Any]) -> None:
         """The apiserver's answer to a write of ours, or an object that was looked at and is as it should be: the event
         of that version is no news."""
@@ -177,9 +190,7 @@ class Record:
         A creation cannot be fenced: it may land when a successor has listed the records and given the places away.
         Cards would then stand in two records. Numbers of cards cannot: only a gang that holds those is decided so.
         """
-        counted = any(
-            share.counted for member in self.members.values() for share in member.holding.containers
-        )
+        counted = any(member.holding.counted for member in self.members.values())
         if not counted or any(any(member.holding.slices()) for member in self.members.values()):
             return ""
         text = orjson.dumps(self._written_status()).decode()
@@ -236,11 +247,11 @@ class Record:
 def _totals(members: Iterable[Member]) -> dict[str, Any]:
     """What `kubectl get` shows at a glance."""
     members = list(members)
-    counted = sum(share.counted for member in members for share in member.holding.containers)
+    counted = sum(member.holding.counted for member in members)
     cards = list(dict.fromkeys(card for member in members for card in member.holding.cards))
     return {
         "gpus": len(cards) + counted,
-        "memoryMiB": sum(piece.memory_mib for member in members for piece in member.holding.slices()),
+        "memoryMiB": sum(use.memory_mib for member in members for use in member.holding.footprint()),
         "nodes": nodes_line(member.holding.node for member in members),
         "cards": cards_line(cards) or None,
     }
@@ -259,9 +270,13 @@ def decided(manifest: dict[str, Any]) -> dict[str, Any]:
     plan = orjson.loads(text)
     # Nobody has checked it: the schema does not reach into annotations.
     checked = GPUAllocationStatus.model_validate(plan)
-    if checked.phase != COMMITTED or any(pod.containers for pod in checked.pods or []):
+    if checked.phase != COMMITTED or any(_names_cards(pod) for pod in checked.pods or []):
         raise ValueError(f"annotation {names.PLAN} is no plan of numbers of cards")
     return plan  # type: ignore[no-any-return]  # the model took it, so it is an object
+
+
+def _names_cards(pod: PodAllocation) -> bool:
+    return any(container.slices for container in pod.containers or [])
 
 
 def parse(manifest: dict[str, Any]) -> Record:

@@ -182,16 +182,13 @@ async def adopt(ledger: Ledger, owner: Owner, *, scheduler: str, min_member: int
         record.members.update(members)
         if not record.exists:
             record.phase, record.satisfied = BOUND, True
-        record.conditions = [
-            {
-                "type": "Adopted",
-                "status": "True",
-                "reason": "RecordWasLost",
-                "message": "written anew from the annotations of the bound pods",
-                "observedGeneration": record.generation,
-                "lastTransitionTime": ledger.clock.stamp(),
-            }
-        ]
+        adopted = {
+            "type": "Adopted",
+            "status": "True",
+            "reason": "RecordWasLost",
+            "message": "written anew from the annotations of the bound pods",
+        }
+        record.set_condition(adopted, now=ledger.clock.stamp())
         ledger.load(record)
         if not record.exists:
             await ledger.writer.create(record)

@@ -1,19 +1,21 @@
 """Nodes with cards for kwok to play, as plain manifests: for the demo, the tests and the benchmarks.
 
-A node describes its cards in one of the three ways that Alnair reads: the profiler's annotations (nodes that
-Alnair owns), GFD's labels and `nvidia.com/gpu` (nodes that a device plugin owns), or a NodeResourceTopology
-(nodes with different cards). The same arguments always give the same manifest.
+A node describes its cards in one of the ways that Alnair reads: the profiler's annotations (nodes that Alnair owns),
+GFD's labels and `nvidia.com/gpu` (nodes that a device plugin owns), HAMi's registration, or a NodeResourceTopology of
+some publisher (which can tell different cards). The same arguments always give the same manifest.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from alnair.api import names
+from alnair.api import topology as nrt
 
 Manifest = dict[str, Any]
 Owner = Literal["alnair", "device-plugin"]
@@ -131,30 +133,101 @@ def _described(
     return {names.GPU_OWNER: names.OWNED_BY_ALNAIR}, annotations, {}
 
 
+def hami_node(
+    name: str, kind: CardKind, cards: int, *, cpu: str = "64", memory: str = "512Gi", slots: int = 10
+) -> Manifest:
+    """A node of Alnair's whose cards HAMi registers: half of them on each of two sockets, linked in pairs."""
+    register = [
+        {
+            "id": card_uuid(name, index),
+            "index": index,
+            "count": slots,
+            "devmem": kind.memory_mib,
+            "devcore": 100,
+            "type": kind.model,
+            "numa": socket_of(index, cards),
+            "mode": "hami-core",
+            "health": True,
+        }
+        for index in range(cards)
+    ]
+    scores = [
+        {
+            "uuid": card_uuid(name, index),
+            "score": {
+                card_uuid(name, other): _HAMI_SCORES[_link(index, other, cards)]
+                for other in range(cards)
+                if other != index
+            },
+        }
+        for index in range(cards)
+    ]
+    return plain_node(
+        name,
+        cpu=cpu,
+        memory=memory,
+        labels={names.GPU_OWNER: names.OWNED_BY_ALNAIR},
+        annotations={names.HAMI_REGISTER: json.dumps(register), names.HAMI_SCORES: json.dumps(scores)},
+    )
+
+
+_HAMI_SCORES = {"pair": 250, "socket": 20, "far": 10}
+
+
+def socket_of(index: int, cards: int) -> int:
+    """The first half of the cards hangs on NUMA node 0, the second on 1."""
+    return int(index >= (cards + 1) // 2)
+
+
+def _link(one: int, other: int, cards: int) -> str:
+    """Cards 0 and 1, 2 and 3, … are a pair, unless a socket lies between them."""
+    if socket_of(one, cards) != socket_of(other, cards):
+        return "far"
+    return "pair" if one // 2 == other // 2 else "socket"
+
+
 def topology(
     node: str,
     kinds: Sequence[CardKind],
     *,
     used_mib: Sequence[int] | None = None,
+    pair_cost: int | None = None,
     same_socket_cost: int = 10,
     other_socket_cost: int = 40,
+    distance: Callable[[int, int], int] | None = None,
 ) -> Manifest:
-    """A NodeResourceTopology: two NUMA nodes, the cards spread over them in turn, each card its own zone."""
+    """A NodeResourceTopology as somebody else publishes it: two NUMA nodes, each card its own zone.
+
+    The cards hang on the sockets in turn; with a `pair_cost`, one half on each, and linked in pairs. `distance` between
+    the cards of two indices, where that does not tell all of it.
+    """
     used = list(used_mib or [0] * len(kinds))
+    costs = {"pair": pair_cost or same_socket_cost, "socket": same_socket_cost, "far": other_socket_cost}
+
+    def socket(index: int) -> int:
+        return index % 2 if pair_cost is None else socket_of(index, len(kinds))
+
+    def cost(one: int, other: int) -> int:
+        if distance is not None:
+            return distance(one, other)
+        if pair_cost is None:
+            return costs["socket" if one % 2 == other % 2 else "far"]
+        return costs[_link(one, other, len(kinds))]
+
     zones: list[Manifest] = [
         {
-            "name": f"node-{socket}",
-            "type": "Node",
-            "costs": [{"name": f"node-{other}", "value": 10 if other == socket else 21} for other in (0, 1)],
+            "name": f"node-{number}",
+            "type": nrt.ZONE_NODE,
+            "costs": [{"name": f"node-{other}", "value": 10 if other == number else 21} for other in (0, 1)],
         }
-        for socket in (0, 1)
+        for number in (0, 1)
     ]
     for index, kind in enumerate(kinds):
         zones.append(
             {
                 "name": f"gpu-{index}",
-                "type": "GPU",
-                "parent": f"node-{index % 2}",
+                "type": nrt.ZONE_GPU,
+                "parent": f"node-{socket(index)}",
                 "attributes": [
                     {"name": "uuid", "value": card_uuid(node, index)},
                     {"name": "model", "value": kind.model},
@@ -169,10 +242,7 @@ def topology(
                     }
                 ],
                 "costs": [
-                    {
-                        "name": f"gpu-{other}",
-                        "value": same_socket_cost if other % 2 == index % 2 else other_socket_cost,
-                    }
+                    {"name": f"gpu-{other}", "value": cost(index, other)}
                     for other in range(len(kinds))
                     if other != index
                 ],
@@ -183,8 +253,28 @@ def topology(
         "kind": names.KIND_NRT,
         "metadata": {"name": node},
         "topologyPolicies": ["BestEffort"],
+        "attributes": _at_a_glance(kinds, paired=pair_cost is not None),
         "zones": zones,
     }
+
+
+def nvlink_pairs(one: int, other: int) -> int:
+    """Cards 0 and 1, 2 and 3, … joined by NVLink, four on a PCIe switch, the rest across sockets."""
+    return 10 if one // 2 == other // 2 else 20 if one // 4 == other // 4 else 40
+
+
+def _at_a_glance(kinds: Sequence[CardKind], *, paired: bool) -> list[Manifest]:
+    """What `kubectl get` prints of the cards, if their publisher says it."""
+    models = Counter(kind.model for kind in kinds)
+    first = range(0, len(kinds), 2) if paired else ()
+    pairs = [f"{one}-{one + 1}" for one in first if _link(one, one + 1, len(kinds)) == "pair"]
+    values = {
+        nrt.CARDS: ", ".join(f"{number} x {model}" for model, number in models.items()),
+        nrt.MEMORY: ", ".join(dict.fromkeys(_mib(kind.memory_mib) for kind in kinds)),
+        nrt.NUMA: "0,1",
+        nrt.LINKS: " ".join(pairs),
+    }
+    return [{"name": name, "value": value} for name, value in values.items() if value]
 
 
 def _mib(size: int) -> str:
@@ -200,16 +290,31 @@ def mixed_node(
 
 
 def small_mixed_fleet() -> list[Manifest]:
-    """Seven nodes, five models, four sizes of memory, both owners, and a node with two different cards."""
+    """Seven nodes, five models, four sizes of memory, both owners, and a node with two different cards.
+
+    Each node's cards are told by a source that knows NUMA nodes and links, whatever else the node says: HAMi's
+    registration, or a NodeResourceTopology beside the profiler's annotations, beside GFD's labels, or alone.
+    """
     return [
-        gpu_node("a100-1", model=A100_40.model, cards=8, memory_mib=A100_40.memory_mib),
-        gpu_node("a10-1", model=A10.model, cards=4, memory_mib=A10.memory_mib),
+        hami_node("a100-1", A100_40, 8),
+        hami_node("a10-1", A10, 4),
         gpu_node("a10-2", model=A10.model, cards=4, memory_mib=A10.memory_mib),
-        gpu_node("t4-1", model=T4.model, cards=2, memory_mib=T4.memory_mib, cpu="16", memory="64Gi"),
+        topology("a10-2", [A10] * 4, pair_cost=4),
+        hami_node("t4-1", T4, 2, cpu="16", memory="64Gi"),
         gpu_node("v100-1", model=V100.model, cards=4, memory_mib=V100.memory_mib, owner="device-plugin"),
+        topology("v100-1", [V100] * 4, pair_cost=4),
         *mixed_node("mixed-1", [A10, T4], cpu="32", memory="128Gi"),
         plain_node("cpu-1"),
     ]
+
+
+def has_cards(manifest: Manifest) -> bool:
+    """Whether it is a node that tells of cards, or the topology of one."""
+    told = {names.GFD_COUNT, names.PHYSICAL_GPU_UUIDS, names.HAMI_REGISTER}
+    meta = manifest["metadata"]
+    return manifest["kind"] == names.KIND_NRT or not told.isdisjoint(
+        {**meta.get("labels", {}), **meta.get("annotations", {})}
+    )
 
 
 def uniform_fleet(

@@ -75,6 +75,28 @@ def wait_for_kinds(access: Access, *, seconds: float = 60) -> None:
                 time.sleep(0.05)
 
 
+def wait_for_delivery(access: Access, namespace: str, scheduler: str, *, seconds: float = 60) -> None:
+    """Until pods of this scheduler get their environment: the apiserver takes policies up a second or two after they
+    were installed, and a pod created before that is not told its cards. Nothing is created by asking."""
+    container = {"name": "main", "image": "none", "resources": {"limits": {names.VGPU_MEMORY: "1"}}}
+    pod = {
+        "metadata": {"name": "is-delivery-on"},
+        "spec": {"schedulerName": scheduler, "containers": [container]},
+    }
+    deadline = time.monotonic() + seconds
+    while True:
+        said = ""
+        try:
+            made = access.request("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
+            if made["spec"]["containers"][0].get("env"):
+                return
+        except RequestFailed as refused:  # the namespace may lack its ServiceAccount yet
+            said = f": {refused}"
+        if time.monotonic() > deadline:
+            raise CommandFailed(f"pods of {scheduler} get no environment after {seconds:g} s{said}")
+        time.sleep(0.1)
+
+
 def command(installation: Installation, *flags: str) -> list[str]:
     """`alnair run` for this installation."""
     return [

@@ -93,12 +93,20 @@ def _slice_pod(name: str, app: str, gib: int) -> Manifest:
 
 
 def _gang(
-    name: str, size: int, limits: dict[str, str], *, annotations: dict[str, str] | None = None
+    name: str,
+    size: int,
+    limits: dict[str, str],
+    *,
+    annotations: dict[str, str] | None = None,
+    node_selector: dict[str, str] | None = None,
 ) -> tuple[Manifest, ...]:
     """A PodGroup and the Deployment whose pods are its members."""
     template: Manifest = {"labels": {"app": name, names.POD_GROUP_LABEL: name}}
     if annotations:
         template["annotations"] = annotations
+    spec = _pod_spec(names.PROFILE_DEFAULT, limits)
+    if node_selector:
+        spec["nodeSelector"] = node_selector
     group: Manifest = {
         "apiVersion": names.API_PODGROUP,
         "kind": names.KIND_PODGROUP,
@@ -112,7 +120,7 @@ def _gang(
         "spec": {
             "replicas": size,
             "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": template, "spec": _pod_spec(names.PROFILE_DEFAULT, limits)},
+            "template": {"metadata": template, "spec": spec},
         },
     }
     return group, deployment
@@ -219,9 +227,16 @@ GANG = Sample(
 A gang of four: none of them starts before all four have a card.
 
 The pods join the PodGroup by their label. nvidia.com/gpu asks for whole cards; the annotation limits them
-to a model (a comma-separated list), spelt as the nodes spell it.
+to a model (a comma-separated list), spelt as the nodes spell it. The nodeSelector says that the cards are to be
+Alnair's: without it the pods go to nodes whose cards a device plugin hands out.
 """,
-    manifests=_gang("trainer", 4, {names.NVIDIA_GPU: "1"}, annotations={names.GPU_MODEL: "NVIDIA-A10"}),
+    manifests=_gang(
+        "trainer",
+        4,
+        {names.NVIDIA_GPU: "1"},
+        annotations={names.GPU_MODEL: "NVIDIA-A10"},
+        node_selector={names.GPU_OWNER: names.OWNED_BY_ALNAIR},
+    ),
     wrong=_whole("trainer", 4),
 )
 

@@ -107,7 +107,7 @@ def _hardness(shape: PodShape, draft: Draft) -> tuple[int, int, tuple[int, int],
     )
     return (
         sum(demand.cards for demand in demands if demand.whole),
-        max((demand.memory_mib for demand in demands), default=0),
+        max((demand.size for demand in demands), default=0),
         draft.volumes.choosiness(shape.claims),
         len(rules),
         dict(shape.requests).get("cpu", 0),

@@ -13,16 +13,19 @@ it once more; numbers that were rounded wrongly, and books that changed meanwhil
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from alnair.scheduling import search
 from alnair.scheduling.board import Boards
+from alnair.scheduling.cards import pick
 from alnair.scheduling.classes import Member, MemberClass, classes_of
+from alnair.scheduling.domains import domains_of
 from alnair.scheduling.explain import ClassShortfall
 from alnair.scheduling.model import Dealer, Floats, Model, Rows
+from alnair.scheduling.plugins.cards_that_fit import chosen
 from alnair.scheduling.plugins.interface import Linear
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.pruning import kept_nodes
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     import highspy
 
 SECONDS = 10.0
+NO_LIMIT = 1 << 31  # members that nobody has
 NEARLY = 1e-6  # how far from a whole number the solver's whole numbers may be
 
 
@@ -49,9 +53,14 @@ class Problem:
     rows: Rows
     dealer: Dealer | None
     version: int
+    parts: Sequence[Bools] | None = (
+        None  # of the kept nodes, those of each domain to try: all of it in one of them
+    )
 
     def solve(self, seconds: float = SECONDS) -> Solution:
         """As many members as possible. Touches nothing but its own numbers, so it may run on any thread."""
+        if self.parts is not None:
+            return self._solved_in_one(seconds, self.parts)
         first = None
         if not self.likely.all():
             # Most gangs that fit at all fit on the best nodes, and then nobody needs to look at the others.
@@ -61,54 +70,94 @@ class Problem:
             seconds -= seconds / 4
         return self._solved(seconds, np.ones(len(self.likely), dtype=np.bool_), first)
 
+    def _solved_in_one(self, seconds: float, parts: Sequence[Bools]) -> Solution:
+        """Domain by domain, until one holds the gang. Without that, no domain holds more than the largest bound, and
+        those that time did not suffice for may hold everybody."""
+        best = Solution(self, np.zeros(len(self.rows.upper)), bound=0, seconds=seconds)
+        bound, left = 0, seconds
+        for number, nodes in enumerate(parts):
+            if left <= 0:
+                bound = len(self.gang.members)
+                break
+            rows, variables = self.rows.only(nodes)
+            last = number == len(parts) - 1
+            # Half of what is left: a domain that is hard to decide must not keep the others from being looked at.
+            values, most, spent = _maximised(rows, left if last else left / 2, self._counted()[variables])
+            left -= spent
+            bound = max(bound, min(most, len(self.gang.members)))
+            if values is not None:
+                exact = np.zeros(len(self.rows.upper))
+                exact[variables] = values
+                found = replace(best, exact=exact)
+                best = max(best, found, key=lambda each: int(each.seated.sum()))
+            if best.fits:
+                break
+        return replace(best, bound=bound)
+
     def _solved(self, seconds: float, open_: Bools, start: Solution | None) -> Solution:
         if not len(self.rows.upper):
             return Solution(self, np.zeros(0), bound=0, seconds=seconds)
-        import highspy
-
         upper = self.rows.upper.copy()
         closed = self.seats[:, ~open_]
         upper[closed[closed >= 0]] = 0
-        solver = highspy.Highs()  # type: ignore[no-untyped-call]
-        # One thread: it shares two cores with the apiserver, and the same question must get the same answer.
-        for option, value in (("output_flag", False), ("threads", 1), ("time_limit", seconds)):
-            solver.setOptionValue(option, value)
-        solver.passModel(self._program(upper))
-        if start is not None and start.exact is not None:
-            known = highspy.HighsSolution()
-            known.col_value = start.exact
-            solver.setSolution(known)
-        solver.run()
-        told = solver.getInfo()
-        exact = None
-        if told.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
-            exact = np.array(solver.getSolution().col_value)
-        bound = len(self.gang.members)
-        if open_.all() and np.isfinite(told.mip_dual_bound):
-            bound = min(bound, int(np.floor(told.mip_dual_bound + NEARLY)))
-        return Solution(self, exact, bound=bound, seconds=seconds)
+        known = start.exact if start is not None else None
+        exact, most, _ = _maximised(replace(self.rows, upper=upper), seconds, self._counted(), known)
+        members = len(self.gang.members)
+        return Solution(self, exact, bound=min(most, members) if open_.all() else members, seconds=seconds)
 
-    def _program(self, upper: Floats) -> highspy.HighsLp:
-        import highspy
-
-        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = len(upper), len(self.rows.most)
-        lp.sense_ = highspy.ObjSense.kMaximize
-        placed = np.zeros(len(upper))
+    def _counted(self) -> Floats:
+        """What is to be as large as possible: how many members stand anywhere."""
+        placed = np.zeros(len(self.rows.upper))
         placed[self.seats[self.seats >= 0]] = 1.0
-        lp.col_cost_, lp.col_lower_, lp.col_upper_ = placed, np.zeros(len(upper)), upper
-        lp.row_lower_, lp.row_upper_ = self.rows.least, self.rows.most
-        lp.integrality_ = [kinds[whole] for whole in self.rows.integer.tolist()]
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_ = self.rows.starts, self.rows.columns
-        lp.a_matrix_.value_ = self.rows.amounts
-        return lp
+        return placed
+
+
+def _maximised(
+    rows: Rows, seconds: float, counted: Floats, known: Floats | None = None
+) -> tuple[Floats | None, int, float]:
+    """The best values found (`known` are some to start from), what no values exceed, and the seconds that it took."""
+    import highspy
+
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    # One thread: it shares two cores with the apiserver, and the same question must get the same answer.
+    for option, value in (("output_flag", False), ("threads", 1), ("time_limit", seconds)):
+        solver.setOptionValue(option, value)
+    solver.passModel(_program(rows, counted))
+    if known is not None:
+        start = highspy.HighsSolution()
+        start.col_value = known
+        solver.setSolution(start)
+    solver.run()
+    told = solver.getInfo()
+    found = None
+    if told.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
+        found = np.array(solver.getSolution().col_value)
+    most = NO_LIMIT
+    if np.isfinite(told.mip_dual_bound):
+        most = int(np.floor(told.mip_dual_bound + NEARLY))
+    return found, most, float(solver.getRunTime())
+
+
+def _program(rows: Rows, counted: Floats) -> highspy.HighsLp:
+    import highspy
+
+    kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(rows.upper), len(rows.most)
+    lp.sense_ = highspy.ObjSense.kMaximize
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = counted, np.zeros(len(rows.upper)), rows.upper
+    lp.row_lower_, lp.row_upper_ = rows.least, rows.most
+    lp.integrality_ = [kinds[whole] for whole in rows.integer.tolist()]
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = rows.starts, rows.columns
+    lp.a_matrix_.value_ = rows.amounts
+    return lp
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """`exact` is the best that was found, as the solver gave it; no plan places more than `bound` members."""
+    """`exact` is the best that was found, as the solver gave it; no plan places more than `bound` members (in the
+    domains that were looked at)."""
 
     problem: Problem
     exact: Floats | None
@@ -157,7 +206,13 @@ def formulate(gang: Gang, profile: Profile, draft: Draft) -> Problem:
     search.expect(gang, draft)
     for number, each in enumerate(classes):
         possible[number] &= _ever(each, profile, draft)
-    nodes, likely = kept_nodes(classes, possible, profile, draft)
+    domains = None
+    if gang.together is not None and gang.together.required:
+        domains = domains_of(gang.together, classes, list(possible), draft)
+        candidates = domains.holding(gang.least)
+        possible &= domains.rows(candidates)
+    apart = None if domains is None else domains.of_node
+    nodes, likely = kept_nodes(classes, possible, profile, draft, apart=apart)
     model = Model.of(classes, draft, nodes, possible[:, nodes])
     for rule in profile.filters:
         if isinstance(rule, Linear):
@@ -171,6 +226,7 @@ def formulate(gang: Gang, profile: Profile, draft: Draft) -> Problem:
         rows=model.finished(),
         dealer=model.dealer,
         version=draft.version,
+        parts=None if domains is None else [domains.of_node[nodes] == number for number in candidates],
     )
     draft.wipe(keep=mark)
     return problem
@@ -197,18 +253,44 @@ def conclude(solution: Solution, profile: Profile, draft: Draft) -> Plan | Refus
     mark = len(draft.journal)
     search.expect(gang, draft)
     placed = read(solution, draft)
-    good = placed is not None and stands(placed, profile, draft)
+    if placed is not None:
+        placed = relinked(placed, profile, draft)
+    good = placed is not None and _in_one_domain(gang, placed, draft) and stands(placed, profile, draft)
     if placed is None or not good:
         draft.wipe(keep=mark)
         return Unsure(_not_good(draft.version != solution.problem.version))
     if solution.fits:
         return search.plan(placed)
-    fit = sum(len(each.seats) for each in placed)
-    message = search.told(gang, _short(solution, placed), fit=fit, profile=profile, draft=draft)
+    message = _told(solution, placed, profile, draft)
     draft.wipe(keep=mark)
     if solution.impossible:
         return Refusal(message, search.plan(placed).placements)
     return Unsure(f"Not decided within {solution.seconds:g} s; it is tried again. So far {message}")
+
+
+def _in_one_domain(gang: Gang, placed: Iterable[PlacedClass], draft: Draft) -> bool:
+    """By the labels as they are now: they may have changed since the problem was made."""
+    together = gang.together
+    if together is None or not together.required:
+        return True
+    codes = {int(draft.label(together.label)[row]) for each in placed for _, row, _ in each.seats}
+    home = {draft.label_column(together.label).code(name) for name in together.home}
+    return not codes or (len(codes) == 1 and min(codes) >= 0 and (not home or codes <= home))
+
+
+def _told(solution: Solution, placed: Sequence[PlacedClass], profile: Profile, draft: Draft) -> str:
+    """Why it does not fit, with what does standing in the draft."""
+    gang = solution.problem.gang
+    short, fit = _short(solution, placed), sum(len(each.seats) for each in placed)
+    together = gang.together
+    if together is None or not together.required:
+        return search.told(gang, short, fit=fit, profile=profile, draft=draft)
+    domains = domains_of(together, (), (), draft)
+    row = next((row for each in placed for _, row, _ in each.seats), None)
+    where = None if row is None else int(domains.of_node[row])
+    rows = np.flatnonzero(domains.of_node >= 0 if where is None else domains.rows([where]))
+    message = search.told(gang, short, fit=fit, profile=profile, draft=draft.at(rows))
+    return search.told_where(gang, together, domains, where, message)
 
 
 def _not_good(changed: bool) -> str:
@@ -250,6 +332,33 @@ def read(solution: Solution, draft: Draft) -> list[PlacedClass] | None:
     return placed
 
 
+def relinked(placed: Sequence[PlacedClass], profile: Profile, draft: Draft) -> list[PlacedClass]:
+    """The same seats with cards that are linked better: the solver knows how many, not how near. On each node whose
+    links are known the cards are picked anew, as if by greedy placement; where that gets stuck, because the solver's
+    cards fit together and the picker's do not, the solver's stay. Nothing is taken."""
+    at: dict[int, list[tuple[int, int]]] = {}
+    for number, each in enumerate(placed):
+        for position, (_, row, holding) in enumerate(each.seats):
+            if draft.card_links[row] is not None and any(holding.slices()):
+                at.setdefault(row, []).append((number, position))
+    seats = [list(each.seats) for each in placed]
+    mark = len(draft.journal)
+    for row, seated in at.items():
+        picked: list[Holding] = []
+        for number, _ in seated:
+            pod = placed[number].pod
+            containers = pick(pod.shape, draft, row, profile.picker)
+            if containers is None:
+                break
+            draft.take(row, pod, containers)
+            picked.append(Holding(draft.names[row], containers))
+        if len(picked) == len(seated):
+            for (number, position), holding in zip(seated, picked, strict=True):
+                seats[number][position] = (*seats[number][position][:2], holding)
+    draft.wipe(keep=mark)
+    return [PlacedClass(each.pod, tuple(own)) for each, own in zip(placed, seats, strict=True)]
+
+
 def _next(waiting: list[Member], node: str) -> Member:
     """Whoever was promised this node, else the first."""
     position = next((index for index, member in enumerate(waiting) if member.nominated == node), 0)
@@ -267,18 +376,19 @@ def stands(placed: Sequence[PlacedClass], profile: Profile, draft: Draft) -> boo
 
 
 def _cards_hold(each: PlacedClass, row: int, holding: Holding, draft: Draft) -> bool:
-    """None of the cards that this one holds is lost, of a wrong model or used beyond what it has."""
-    gpu = each.pod.shape.gpu
+    """None of the cards that this one holds is lost, of a wrong kind or used beyond what it has."""
+    uses = holding.footprint()
+    if not uses:
+        return True
+    usable = (draft.card_usable[row : row + 1] & chosen(each.pod.shape.gpu, draft.only(row)))[0]
     positions = {card: index for index, card in enumerate(draft.card_ids[row])}
-    for piece in holding.slices():
-        card = positions.get(piece.card)
-        if card is None or not draft.card_usable[row, card]:
-            return False
-        if gpu.models and draft.models[draft.card_model[row, card]] not in gpu.models:
+    for use in uses:
+        card = positions.get(use.card)
+        if card is None or not usable[card] or use.clash:
             return False
         free = (draft.card_free_memory, draft.card_free_compute, draft.card_free_slots)
         if min(int(left[row, card]) for left in free) < 0:
             return False
-        if draft.card_exclusive[row, card] and draft.card_users[row, card] > 1:
-            return False
+        if draft.card_exclusive[row, card] and draft.card_users[row, card] != use.slots:
+            return False  # one that shares with nobody, and not all of the card's users are this pod's
     return True

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from alnair.scheduling.cards import pick
-from alnair.scheduling.plugins.gpu_cards import describe
+from alnair.scheduling.plugins.gpu_cards import beyond_any_card, describe
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.words import agree, amount, count, sentence
 from alnair.state.draft import Draft, Ints
@@ -39,9 +39,15 @@ def why_not(short: Sequence[ClassShortfall], *, fit: int, gang: int, profile: Pr
         who = "1 more needs" if missing == 1 else f"{missing} more each need"
         if gang == 1:
             who = "The pod needs"
-        parts.append(f"{who} {requirement(lack.pod.shape)}, but {node_reasons(lack.pod, profile, draft)}")
+        needs = requirement(lack.pod.shape)
+        if in_vain := beyond_any_card(lack.pod.shape.gpu, draft):
+            needs += f", {in_vain}"
+        parts.append(f"{who} {needs}, but {node_reasons(lack.pod, profile, draft)}")
     opening = "" if gang == 1 else f"{fit} of {gang} members fit. "
-    text = opening + " ".join(sentence(part) for part in parts)
+    return shortened(opening + " ".join(sentence(part) for part in parts))
+
+
+def shortened(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 

@@ -26,6 +26,7 @@ from alnair.state.shapes import PodClass
 Floats = NDArray[np.float64]
 
 NEVER = -1  # in place of a variable: it is 0, whatever happens
+ANYWHERE = -1  # in place of a node: about none in particular
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,32 @@ class Rows:
 
     upper: Floats
     integer: Bools
+    at: Ints  # the kept node that a variable is about, and without a member there it is 0; ANYWHERE = none
     starts: Ints
     columns: Ints
     amounts: Floats
     least: Floats
     most: Floats
+
+    def only(self, nodes: Bools) -> tuple[Rows, Ints]:
+        """What is left of it with nobody on the other nodes, and which of the variables those are."""
+        kept = np.append(nodes, True)[self.at]
+        of_row = np.repeat(np.arange(len(self.most)), np.diff(self.starts))
+        entries = kept[self.columns]
+        lengths = np.bincount(of_row[entries], minlength=len(self.most))
+        rows = (lengths > 0) | (self.least > 0) | (self.most < 0)
+        numbers = np.cumsum(kept) - 1
+        part = Rows(
+            upper=self.upper[kept],
+            integer=self.integer[kept],
+            at=self.at[kept],
+            starts=np.concatenate(([0], np.cumsum(lengths[rows]))),
+            columns=numbers[self.columns[entries]],
+            amounts=self.amounts[entries],
+            least=self.least[rows],
+            most=self.most[rows],
+        )
+        return part, np.flatnonzero(kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +91,7 @@ class Model:
     dealer: Dealer | None = None  # what reads the cards back, if any are asked for
     _upper: list[Floats] = field(default_factory=list)
     _integer: list[Bools] = field(default_factory=list)
+    _at: list[Ints] = field(default_factory=list)
     _entries: list[tuple[Ints, Ints, Floats]] = field(default_factory=list)
     _least: list[Floats] = field(default_factory=list)
     _most: list[Floats] = field(default_factory=list)
@@ -81,7 +104,7 @@ class Model:
         model = cls(classes, draft, nodes, np.full(possible.shape, NEVER, dtype=np.int64))
         for number, each in enumerate(classes):
             there = np.flatnonzero(possible[number])
-            model.seats[number, there] = model.variables(np.full(len(there), len(each.members)))
+            model.seats[number, there] = model.variables(np.full(len(there), len(each.members)), at=there)
             model.add(np.zeros(len(nodes)), model.seats[number], 1, most=[len(each.members)])
         return model
 
@@ -106,9 +129,10 @@ class Model:
         numbers = np.where(of_node >= 0, np.searchsorted(codes, of_node), -1)
         return KeptDomains(numbers, codes)
 
-    def variables(self, upper: ArrayLike, *, integer: bool = True) -> Ints:
-        """New ones, from 0 to `upper`."""
+    def variables(self, upper: ArrayLike, *, integer: bool = True, at: ArrayLike = ANYWHERE) -> Ints:
+        """New ones, from 0 to `upper`. `at`: kept nodes without whose members they are 0."""
         bounds = np.asarray(upper, dtype=np.float64)
+        self._at.append(np.broadcast_to(np.asarray(at, dtype=np.int64), bounds.shape))
         self._upper.append(bounds)
         self._integer.append(np.full(len(bounds), integer))
         self._variables += len(bounds)
@@ -176,6 +200,7 @@ class Model:
         return Rows(
             upper=self.upper().copy(),
             integer=np.concatenate(self._integer),
+            at=np.concatenate(self._at),
             starts=starts,
             columns=keys % max(self._variables, 1),
             amounts=summed,

@@ -20,16 +20,22 @@ LIKELY = 4  # nodes a member, to try first
 
 
 def kept_nodes(
-    classes: Sequence[MemberClass], possible: Bools, profile: Profile, draft: Draft
+    classes: Sequence[MemberClass],
+    possible: Bools,
+    profile: Profile,
+    draft: Draft,
+    *,
+    apart: Ints | None = None,
 ) -> tuple[Ints, Bools]:
-    """Rows of the nodes that matter, and which of those are the likeliest. `possible`: classes x N."""
+    """Rows of the nodes that matter, and which of those are the likeliest. `possible`: classes x N. Nodes with
+    different numbers in `apart` cannot stand in for one another."""
     nodes = np.flatnonzero(possible.any(axis=0))
     members = sum(len(each.members) for each in classes)
     if len(nodes) <= members:
         return nodes, np.ones(len(nodes), dtype=np.bool_)
     rules = [rule for rule in profile.filters if isinstance(rule, Linear)]
     kinds = numbered(
-        [np.zeros(len(nodes), dtype=np.int64)]
+        [np.zeros(len(nodes), dtype=np.int64) if apart is None else apart[nodes]]
         + [trait[nodes] for rule in rules for trait in rule.traits(classes, draft)]
     )
     stock = [part[nodes] for rule in rules for part in rule.stock(classes, draft)]

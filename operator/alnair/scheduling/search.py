@@ -4,6 +4,8 @@ Members of one class are placed together: the rules run once over all nodes, the
 left, and only that node is looked at again (all of them, where a rule speaks of other pods). Classes go hardest first.
 A gang is placed in full view of its own earlier members; nothing is kept of a gang that does not fit.
 
+A gang that wants to be together is placed in one domain after another, best fit first (see domains).
+
 A plan is good if every member, taken out and put back as the last one, passes every rule beside all the others. Greedy
 placement finds most good plans, in no time. Where it fails and cannot prove that nothing would do, it says `Unsure`
 and leaves the word to the exact search.
@@ -13,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from alnair.scheduling.board import Boards
 from alnair.scheduling.cards import pick
 from alnair.scheduling.classes import Member, MemberClass, classes_of
-from alnair.scheduling.explain import ClassShortfall, why_not
+from alnair.scheduling.domains import Domains, Together, domains_of, in_no_domain, sampled, where_it_fails
+from alnair.scheduling.explain import ClassShortfall, shortened, why_not
 from alnair.scheduling.plugins.interface import Filter, Floats
 from alnair.scheduling.profile import NOWHERE, Profile
 from alnair.state.draft import Bools, Draft
@@ -32,18 +36,24 @@ class Gang:
     """Pods that start together: of `members`, at least `needed` must find a place, or none does.
 
     `present` members are placed already (the gang runs, and these join it); they only count in what people read.
-    `expected` are pods of others that a preemption made room for: (row, pod).
+    `expected` are pods of others that a preemption made room for: (row, pod). `together`: near each other, by a label
+    of the nodes.
     """
 
     members: tuple[Member, ...]
     needed: int
     present: int = 0
     expected: tuple[tuple[int, PodClass], ...] = ()
+    together: Together | None = None
 
     @property
     def least(self) -> int:
         return max(self.needed, 1)
 
+
+# Domains are tried one after another on the event loop: so many members are placed for one gang, no matter how many
+# domains there are. Beyond that it is left to the exact search.
+MOST_LOOKS, FEWEST_TRIES = 1000, 3
 
 Seat = tuple[Member, int, Holding]  # member, row, what it holds there
 
@@ -82,7 +92,6 @@ def place(
     gang: Gang, profile: Profile, draft: Draft, boards: Boards | None = None
 ) -> Plan | Refusal | Unsure:
     """Plan the gang by greedy placement. After a plan its members stand in the draft, else it is as it was."""
-    mark = len(draft.journal)
     if boards is None or draft.journal:
         boards = Boards()  # what is scribbled must not be remembered
     classes = classes_of(gang.members, draft, gang.expected)
@@ -90,6 +99,57 @@ def place(
     if gang.expected:
         closed = [closed_by_expected(each.pod, gang, profile, draft) for each in classes]
         ratings = [np.where(rows, NOWHERE, rating) for rows, rating in zip(closed, ratings, strict=True)]
+    if gang.together is not None:
+        return _place_together(gang, gang.together, classes, ratings, profile, draft)
+    return _attempt(gang, classes, ratings, profile, draft).verdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What came of it, and how many members found a place."""
+
+    verdict: Plan | Refusal | Unsure
+    fit: int
+
+
+def _attempt(
+    gang: Gang,
+    classes: Sequence[MemberClass],
+    ratings: Sequence[Floats],
+    profile: Profile,
+    draft: Draft,
+    *,
+    among: Bools | None = None,
+    hopeless: bool = False,
+) -> _Attempt:
+    """On these nodes, or on all. After a plan its members stand in the draft, else it is as it was. `hopeless`: it is
+    known not to fit, and tried only to say how far it comes."""
+    mark = len(draft.journal)
+    if among is not None:
+        ratings = [np.where(among, rating, NOWHERE) for rating in ratings]
+    placed, short = _fill_all(gang, classes, ratings, profile, draft)
+    fit = sum(len(each.seats) for each in placed)
+    good = holds(placed, profile.wide_filters, draft)
+    if good and fit >= gang.least:
+        return _Attempt(plan(placed), fit)
+    message = "Every member finds a place, but some in breach of a rule about the others."
+    if fit < gang.least:
+        spoken_of = draft if among is None else draft.at(np.flatnonzero(among))
+        message = told(gang, short, fit=fit, profile=profile, draft=spoken_of)
+    if good and (hopeless or fit == _at_most(gang, classes, ratings, profile, draft, mark)):
+        draft.wipe(keep=mark)
+        return _Attempt(Refusal(message, plan(placed).placements), fit)
+    draft.wipe(keep=mark)
+    return _Attempt(Unsure(message), fit)
+
+
+def _fill_all(
+    gang: Gang,
+    classes: Sequence[MemberClass],
+    ratings: Sequence[Floats],
+    profile: Profile,
+    draft: Draft,
+) -> tuple[list[PlacedClass], list[ClassShortfall]]:
     expect(gang, draft)
     placed: list[PlacedClass] = []
     short: list[ClassShortfall] = []
@@ -98,17 +158,89 @@ def place(
         placed.append(PlacedClass(each.pod, seats))
         if missing := len(each.members) - len(seats):
             short.append(ClassShortfall(each.pod, len(each.members), missing))
-    fit = sum(len(each.seats) for each in placed)
-    good = holds(placed, profile.wide_filters, draft)
-    if good and fit >= gang.least:
-        return plan(placed)
-    message = "Every member finds a place, but some in breach of a rule about the others."
-    if fit < gang.least:
-        message = told(gang, short, fit=fit, profile=profile, draft=draft)
-    if good and fit == _at_most(gang, classes, ratings, profile, draft, mark):
-        return Refusal(message, plan(placed).placements)
+    return placed, short
+
+
+# -- together ----------------------------------------------------------------------------------------------------
+
+
+def _place_together(
+    gang: Gang,
+    together: Together,
+    classes: Sequence[MemberClass],
+    ratings: Sequence[Floats],
+    profile: Profile,
+    draft: Draft,
+) -> Plan | Refusal | Unsure:
+    domains = domains_of(together, classes, [rating != NOWHERE for rating in ratings], draft)
+    tries = max(FEWEST_TRIES, MOST_LOOKS // len(gang.members))
+    if together.required:
+        return _place_in_one(gang, together, domains, tries, classes, ratings, profile, draft)
+    for numbers in islice(domains.few(), tries):
+        mark = len(draft.journal)
+        within = [np.where(domains.rows(numbers), rating, NOWHERE) for rating in ratings]
+        placed, short = _fill_all(gang, classes, within, profile, draft)
+        if not short and holds(placed, profile.wide_filters, draft):
+            return plan(placed)
+        draft.wipe(keep=mark)
+    return _attempt(gang, classes, ratings, profile, draft).verdict
+
+
+def _place_in_one(
+    gang: Gang,
+    together: Together,
+    domains: Domains,
+    tries: int,
+    classes: Sequence[MemberClass],
+    ratings: Sequence[Floats],
+    profile: Profile,
+    draft: Draft,
+) -> Plan | Refusal | Unsure:
+    """In the first domain that holds it. It is refused if each is known not to: by counting, or by greedy placement
+    where that can prove it."""
+    if not len(domains.names):
+        return Refusal(in_no_domain(together))
+    holding = domains.holding(gang.least)
+    sure = len(holding) <= tries
+    looked_at = sampled(holding, tries) or [number for number in (domains.fullest(),) if number is not None]
+    best: tuple[int, int, Refusal | Unsure] | None = None
+    for number in looked_at:
+        attempt = _attempt(
+            gang, classes, ratings, profile, draft, among=domains.rows([number]), hopeless=not holding
+        )
+        if isinstance(attempt.verdict, Plan):
+            return attempt.verdict
+        sure = sure and (not holding or isinstance(attempt.verdict, Refusal))
+        if best is None or attempt.fit > best[1]:
+            best = number, attempt.fit, attempt.verdict
+    where: int | None = None
+    most: tuple[tuple[Member, Holding], ...] = ()
+    if best is None or (best[1] == 0 and not domains.home.any()):
+        message = _nothing_fits(gang, classes, profile, draft, domains)
+    else:
+        where, _, verdict = best
+        message = verdict.message
+        most = verdict.most if isinstance(verdict, Refusal) else ()
+    message = told_where(gang, together, domains, where, message)
+    return Refusal(message, most) if sure else Unsure(message)
+
+
+def told_where(gang: Gang, together: Together, domains: Domains, where: int | None, message: str) -> str:
+    lone = gang.least + gang.present == 1
+    return shortened(where_it_fails(together, domains, where, lone=lone) + message)
+
+
+def _nothing_fits(
+    gang: Gang, classes: Sequence[MemberClass], profile: Profile, draft: Draft, domains: Domains
+) -> str:
+    """No domain is better than another: what is wrong is told of all their nodes."""
+    mark = len(draft.journal)
+    expect(gang, draft)
+    short = [ClassShortfall(each.pod, len(each.members), len(each.members)) for each in classes]
+    rows = np.flatnonzero(domains.of_node >= 0)
+    message = told(gang, short, fit=0, profile=profile, draft=draft.at(rows))
     draft.wipe(keep=mark)
-    return Unsure(message)
+    return message
 
 
 def plan(placed: Iterable[PlacedClass]) -> Plan:

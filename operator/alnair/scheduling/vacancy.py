@@ -8,16 +8,16 @@ are kept, so the rest of the node may be spoken for: pods that a preemption has 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from alnair.scheduling.plugins.cards_that_fit import candidates
+from alnair.api.gpurequest import CardDemand
+from alnair.scheduling.domains import Together
+from alnair.scheduling.plugins.cards_that_fit import room_for
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.search import minds_nobody
 from alnair.state.draft import Draft
-from alnair.state.holding import Holding
+from alnair.state.holding import ContainerShare, Holding
 from alnair.state.shapes import PodClass, PodShape, ghost
-
-Part = tuple[str, int, int, bool]  # container, MiB, per cent, whole; a whole card asks for no number
 
 
 def match_vacancies(
@@ -39,11 +39,23 @@ def match_vacancies(
         for old, holding in open_places.items():
             row = rows[holding.node]
             coming = [other for at, other in expected if at == row]
-            if _asked(pod.shape) == _held(holding) and _let_in(pod, holding, row, coming, profile, draft):
+            if _the_same(pod.shape, holding, draft.only(row)) and _let_in(
+                pod, holding, row, coming, profile, draft
+            ):
                 matched[uid] = old
                 del open_places[old]
                 break
     return matched
+
+
+def kept_together(
+    vacant: Mapping[str, Holding], together: Together, domain: Callable[[Holding], str | None]
+) -> dict[str, Holding]:
+    """Only the places in the one domain that the gang must be in: where it has members, else where most of these are.
+    They were all in one when they were taken, but a node's label may have changed since."""
+    counts = Counter(name for holding in vacant.values() if (name := domain(holding)) is not None)
+    allowed = set(together.home) or {name for name, _ in counts.most_common(1)}
+    return {uid: holding for uid, holding in vacant.items() if domain(holding) in allowed}
 
 
 def _let_in(
@@ -64,31 +76,41 @@ def _let_in(
     return let_in
 
 
+def _the_same(shape: PodShape, holding: Holding, one: Draft) -> bool:
+    """The pod asks for what is kept, container by container: the very same parts, of as many cards."""
+    shares = {share.name: share for share in holding.containers}
+    if shares.keys() != {demand.container for demand in shape.gpu.demands}:
+        return False
+    sizes = _sizes(one)
+    return all(_is_for(demand, shares[demand.container], sizes) for demand in shape.gpu.demands)
+
+
+def _sizes(one: Draft) -> Mapping[str, int]:
+    """MiB of the node's cards."""
+    return dict(zip(one.card_ids[0], one.card_memory[0].tolist(), strict=False))
+
+
+def _is_for(demand: CardDemand, share: ContainerShare, sizes: Mapping[str, int]) -> bool:
+    if share.stage != demand.stage:
+        return False
+    if share.counted:
+        return demand.whole and not demand.named and share.counted == demand.cards and not share.slices
+    return len(share.slices) == demand.cards and all(
+        piece.whole is demand.whole
+        and (
+            piece.whole
+            or (piece.memory_mib, piece.compute_percent)
+            == (demand.memory_on(sizes.get(piece.card, 0)), demand.compute_percent)
+        )
+        for piece in share.slices
+    )
+
+
 def _still_good(shape: PodShape, holding: Holding, one: Draft) -> bool:
     """The very cards that were kept could serve again: none has vanished, fallen ill or shrunk."""
-    demands = {demand.container: demand for demand in shape.gpu.demands}
-    for share in holding.containers:
-        fitting = candidates(demands[share.name], shape.gpu, one)[0]
-        good = {card for index, card in enumerate(one.card_ids[0]) if fitting[index]}
-        if not good.issuperset(piece.card for piece in share.slices):
-            return False
-    return True
-
-
-def _asked(shape: PodShape) -> Counter[Part]:
-    parts: Counter[Part] = Counter()
-    for demand in shape.gpu.demands:
-        amount = (0, 0) if demand.whole else (demand.memory_mib, demand.compute_percent)
-        parts[demand.container, *amount, demand.whole] += demand.cards
-    return parts
-
-
-def _held(holding: Holding) -> Counter[Part]:
-    parts: Counter[Part] = Counter()
-    for share in holding.containers:
-        if share.counted:
-            parts[share.name, 0, 0, True] += share.counted
-        for piece in share.slices:
-            amount = (0, 0) if piece.whole else (piece.memory_mib, piece.compute_percent)
-            parts[share.name, *amount, piece.whole] += 1
-    return parts
+    shares, sizes = {share.name: share for share in holding.containers}, _sizes(one)
+    return room_for(holding.footprint(), shape.gpu, one) and all(
+        sizes[piece.card] >= demand.memory_mib
+        for demand in shape.gpu.demands
+        for piece in shares[demand.container].slices
+    )

@@ -23,14 +23,15 @@ from alnair.state import wire
 from alnair.state.columns import ImageColumn, LabelColumn
 from alnair.state.company import Company
 from alnair.state.draft import Bools, Draft, Ints
-from alnair.state.holding import Holding, Slice, parse_annotation
-from alnair.state.inventory import NO_CARDS, Card, Inventory, conclude, guard_against_renaming
+from alnair.state.holding import CardUse, Holding, footprint, parse_annotation
+from alnair.state.inventory import NO_CARDS, Inventory, conclude, distances, guard_against_renaming
 from alnair.state.nodes import Node
 from alnair.state.pods import Pod
 from alnair.state.refusals import Refusals
 from alnair.state.services import Services
 from alnair.state.shapes import ClaimUse, PodClass
 from alnair.state.volumes import Volumes
+from alnair.state.zones import Zones
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ FIRST_COLUMNS = ("cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu")
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one pod takes: `requests` from its node, `slices` from the cards of the node that gave them; and who it is
+    """What one pod takes: `requests` from its node, `uses` from the cards of the node that gave them; and who it is
     to the rules of others (`guest`; None for a pod that the books no longer know).
 
     The two nodes are one, except for a pod that somebody else bound elsewhere while our record still lists its
@@ -52,7 +53,7 @@ class Charge:
     node: str
     requests: tuple[tuple[str, int], ...]
     card_node: str
-    slices: tuple[Slice, ...]
+    uses: tuple[CardUse, ...]
     guest: PodClass | None = None
 
 
@@ -63,9 +64,12 @@ class ClusterState:
     value when something that was missing may last have come (capacity given back, a node changed), `freed_at[row]`
     the same for a row: a planner that was refused need not look again until something was freed where it looks.
     `arrived` is its value when a pod last came: who must be near somebody may have waited for that.
+
+    `on_cards` is called with a node's name when its cards are others than before (before, now), the books being right.
     """
 
     def __init__(self, *, sharers: int = SHARERS_A_CARD, on_freed: Callable[[], None] = lambda: None) -> None:
+        self.on_cards: Callable[[str, Inventory, Inventory], None] = lambda node, before, after: None
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
         self.inventories: dict[str, Inventory] = {}
@@ -74,6 +78,7 @@ class ClusterState:
         self.volumes = Volumes(row_of=self.row, names=lambda: self._names, column=self.label_column)
         self.services = Services()
         self.refusals = Refusals(self._refusals_changed)
+        self.zones = Zones()
         self.company = Company(self._everyone, on_volumes=self.volumes.attached.moved)
         self.version = 0
         self.freed = 0
@@ -128,7 +133,7 @@ class ClusterState:
         """The node is gone from the apiserver. Charges to it are kept: it may come back with its pods."""
         if self.nodes.pop(name, None) is None:
             return
-        self.inventories.pop(name, None)
+        cards = self.inventories.pop(name, NO_CARDS)
         row = self._rows[name]
         for charge in self._charges_to(name):
             if charge.node == name and charge.guest is not None:
@@ -143,13 +148,17 @@ class ClusterState:
         self._spare.append(row)
         self._change(row)
         self._free(row)  # a domain that is gone may be what a spread rule waited for
+        if cards != NO_CARDS:
+            self.on_cards(name, cards, NO_CARDS)
 
     def put_topology(self, name: str, topology: NodeResourceTopology) -> None:
         self.topologies[name] = topology
+        self.zones.publish(name, topology, self._pods_on(name))
         if name in self.nodes:
             self._renew_cards(self.nodes[name])
 
     def drop_topology(self, name: str) -> None:
+        self.zones.drop(name)
         if self.topologies.pop(name, None) is not None and name in self.nodes:
             self._renew_cards(self.nodes[name])
 
@@ -201,6 +210,7 @@ class ClusterState:
             card_links=self._card_links,
             models=self._models,
             card_model=self.card_model,
+            card_index=self.card_index,
             card_numa=self.card_numa,
             card_memory=self.card_memory,
             card_usable=self.card_usable,
@@ -213,6 +223,7 @@ class ClusterState:
             volumes=self.volumes,
             services=self.services,
             refusals=self.refusals,
+            zones=self.zones,
             label_column=self.label_column,
             image_column=self.image_column,
             version=self.version,
@@ -267,6 +278,17 @@ class ClusterState:
             and (row := self._rows.get(pod.nominated)) is not None
         ]
 
+    def charged_to(self, name: str) -> list[str]:
+        """UIDs of the pods that take something of the node or of its cards."""
+        return list(self._charged_to.get(name, ()))
+
+    def overcommitted(self, name: str) -> set[str]:
+        """Cards of which more is held than there is: they shrank, or somebody else gave them, too."""
+        if (row := self._rows.get(name)) is None:
+            return set()
+        free = np.minimum(self.card_free_memory[row], self.card_free_slots[row])
+        return {card for index, card in enumerate(self._card_ids[row]) if free[index] < 0}
+
     def card_usage(self) -> Iterable[tuple[str, str, int, int, int]]:
         """(node, card, MiB there, MiB taken, users) of every card: for metrics and checks."""
         for name, row in self._rows.items():
@@ -284,6 +306,8 @@ class ClusterState:
     def _recharge(self, uid: str) -> None:
         before, after = self._charges.get(uid), self._charge_of(uid)
         self._promise_volumes(uid)
+        if self.zones.nodes:
+            self._tell_zones(uid, before, after)
         if before == after:
             return
         if before is not None:
@@ -293,11 +317,7 @@ class ClusterState:
                 self._charged_to[name].discard(uid)
                 if not self._charged_to[name]:
                     del self._charged_to[name]
-            if (
-                before.slices
-                and before.card_node in self.nodes
-                and self.inventories[before.card_node].renamed
-            ):
+            if before.uses and before.card_node in self.nodes and self.inventories[before.card_node].renamed:
                 # Cards closed because of this pod may open again.
                 self._renew_cards(self.nodes[before.card_node])
             for name in {before.node, before.card_node}:
@@ -310,8 +330,31 @@ class ClusterState:
             self._charges[uid] = after
             self.arrived = self.version
             self.on_freed()
-            if after.slices and after.card_node in self.nodes and not self._knows(after):
+            if after.uses and after.card_node in self.nodes and not self._knows(after):
                 self._renew_cards(self.nodes[after.card_node], afresh=True)
+
+    def _tell_zones(self, uid: str, before: Charge | None, after: Charge | None) -> None:
+        """Who is on nodes with published NUMA nodes, and whether it runs by now."""
+        here = after.node if after is not None and after.guest is not None else ""
+        if before is not None and before.node != here and before.node in self.zones.nodes:
+            self.zones.left(before.node, uid)
+        if after is None or here not in self.zones.nodes:
+            return
+        if (
+            self.zones.seen(after.node, uid, self.pods[uid])
+            and (row := self._rows.get(after.node)) is not None
+        ):
+            self._change(row)
+            self._free(row)
+
+    def _pods_on(self, name: str) -> Iterable[tuple[str, Pod]]:
+        """Oldest first."""
+        found = [
+            (uid, self.pods[uid])
+            for uid in self._charged_to.get(name, ())
+            if self._charges[uid].node == name and self._charges[uid].guest is not None
+        ]
+        return sorted(found, key=lambda each: (each[1].created, each[1].name))
 
     def _promise_volumes(self, uid: str) -> None:
         """A pod that a plan or record has put somewhere is promised its volumes until it is bound, or never will be."""
@@ -330,18 +373,18 @@ class ClusterState:
 
     def _charge_of(self, uid: str) -> Charge | None:
         pod, holding = self.pods.get(uid), self.holdings.get(uid)
-        slices: tuple[Slice, ...] = ()
+        uses: tuple[CardUse, ...] = ()
         node = card_node = pod.node if pod is not None else ""
         if holding is not None:
             node, card_node = node or holding.node, holding.node
-            slices = tuple(holding.slices())
+            uses = holding.footprint()
         elif pod is not None and pod.node and not pod.terminal:
-            slices = foreign_slices(pod)
+            uses = foreign_uses(pod)
         if not node:
             return None
         if pod is None or pod.terminal:
-            return Charge(node, (), card_node, slices) if slices else None
-        return Charge(node, pod.shape.requests, card_node, slices, guest(pod))
+            return Charge(node, (), card_node, uses) if uses else None
+        return Charge(node, pod.shape.requests, card_node, uses, guest(pod))
 
     def _apply(self, charge: Charge, sign: int) -> None:
         # What is charged to a node that is not there (any more) is applied when it comes.
@@ -349,7 +392,7 @@ class ClusterState:
             self._apply_requests(row, charge, sign)
             self._change(row)
         if (row := self._rows.get(charge.card_node)) is not None:
-            self._apply_slices(row, charge.slices, sign)
+            self._apply_uses(row, charge.uses, sign)
             self._change(row)
 
     def _apply_requests(self, row: int, charge: Charge, sign: int) -> None:
@@ -359,25 +402,25 @@ class ClusterState:
         if charge.guest is not None:
             (self.company.come if sign > 0 else self.company.leave)(row, charge.guest)
 
-    def _apply_slices(self, row: int, slices: Sequence[Slice], sign: int) -> None:
-        self.sliced[row] += sign * len(slices)
-        for piece in slices:
+    def _apply_uses(self, row: int, uses: Sequence[CardUse], sign: int) -> None:
+        self.sliced[row] += sign * len(uses)
+        for use in uses:
             try:
-                card = self._card_ids[row].index(piece.card)
+                card = self._card_ids[row].index(use.card)
             except ValueError:
                 continue  # a card that vanished: it takes nothing from the ones that are left
-            self.card_free_memory[row, card] -= sign * piece.memory_mib
-            self.card_free_compute[row, card] -= sign * piece.compute_percent
-            self.card_free_slots[row, card] -= sign
-            self.card_users[row, card] += sign
-            self.card_exclusive[row, card] += sign * piece.whole
+            self.card_free_memory[row, card] -= sign * use.memory_mib
+            self.card_free_compute[row, card] -= sign * use.compute_percent
+            self.card_free_slots[row, card] -= sign * use.slots
+            self.card_users[row, card] += sign * use.slots
+            self.card_exclusive[row, card] += sign * use.whole
 
     def _charges_to(self, name: str) -> Iterable[Charge]:
         return (self._charges[uid] for uid in self._charged_to.get(name, ()))
 
     def _knows(self, charge: Charge) -> bool:
         cards = self._card_ids[self._rows[charge.card_node]]
-        return all(piece.card in cards for piece in charge.slices)
+        return all(use.card in cards for use in charge.uses)
 
     def _everyone(self) -> Iterable[tuple[int, PodClass]]:
         for charge in self._charges.values():
@@ -424,14 +467,15 @@ class ClusterState:
         `afresh`: as if the node were seen for the first time, because a pod came that holds cards we do not know.
         """
         held = [
-            piece
+            use
             for charge in self._charges_to(node.name)
             if charge.card_node == node.name
-            for piece in charge.slices
+            for use in charge.uses
         ]
         inventory = conclude(node, self.topologies.get(node.name))
-        before = NO_CARDS if afresh else self.inventories.get(node.name, NO_CARDS)
-        inventory = guard_against_renaming(inventory, before, {piece.card for piece in held})
+        known = self.inventories.get(node.name, NO_CARDS)
+        before = NO_CARDS if afresh else known
+        inventory = guard_against_renaming(inventory, before, {use.card for use in held})
         self.inventories[node.name] = inventory
         row = self._rows[node.name]
         self._widen_cards(len(inventory.cards))
@@ -443,13 +487,16 @@ class ClusterState:
         for index, card in enumerate(inventory.cards):
             self.card_memory[row, index] = self.card_free_memory[row, index] = card.memory_mib
             self.card_free_compute[row, index] = 100
-            self.card_free_slots[row, index] = self._sharers
+            self.card_free_slots[row, index] = card.slots or self._sharers
             self.card_usable[row, index] = card.healthy
             self.card_numa[row, index] = card.numa
+            self.card_index[row, index] = card.index
             self.card_model[row, index] = _interned(card.model, self._models, self._model_index)
-        self._apply_slices(row, held, +1)
+        self._apply_uses(row, held, +1)
         self._change(row)
         self._free(row)
+        if inventory != known:
+            self.on_cards(node.name, known, inventory)
 
     def _numbered(self) -> Iterable[tuple[int, Node]]:
         return ((self._rows[name], node) for name, node in self.nodes.items())
@@ -508,6 +555,7 @@ class ClusterState:
         self._all_rows = np.arange(rows)
         self.card_memory = np.zeros((rows, cards), dtype=np.int64)
         self.card_model = np.zeros((rows, cards), dtype=np.int64)
+        self.card_index = np.zeros((rows, cards), dtype=np.int64)
         self.card_numa = np.zeros((rows, cards), dtype=np.int64)
         self.card_usable = np.zeros((rows, cards), dtype=np.bool_)
         self.card_free_memory = np.zeros((rows, cards), dtype=np.int64)
@@ -520,6 +568,7 @@ class ClusterState:
         return (
             self.card_memory,
             self.card_model,
+            self.card_index,
             self.card_numa,
             self.card_usable,
             self.card_free_memory,
@@ -572,31 +621,16 @@ def _interned(thing: T, things: list[T], index: dict[T, int]) -> int:
     return number
 
 
-def distances(cards: Sequence[Card]) -> Ints | None:
-    """Card to card, 0 to itself; a pair of which nothing is told is as far apart as the farthest that is."""
-    told = [distance for card in cards for _, distance in card.links]
-    if not told:
-        return None
-    position = {card.id: index for index, card in enumerate(cards)}
-    between = np.full((len(cards), len(cards)), max(told), dtype=np.int64)
-    np.fill_diagonal(between, 0)
-    for index, card in enumerate(cards):
-        for other, distance in card.links:
-            if other in position:
-                between[index, position[other]] = distance
-    return between
-
-
 def guest(pod: Pod) -> PodClass:
     """The pod as others' rules know it."""
     return PodClass(pod.shape, pod.namespace, pod.labels, pod.terminating)
 
 
-def foreign_slices(pod: Pod) -> tuple[Slice, ...]:
+def foreign_uses(pod: Pod) -> tuple[CardUse, ...]:
     """What a bound pod that we have no record of says it holds: another instance's, or from before our time."""
     if not pod.slices or pod.annotated_node != pod.node:
         return ()
     try:
-        return tuple(piece for container in parse_annotation(pod.slices) for piece in container.slices)
+        return footprint(parse_annotation(pod.slices))
     except ValueError:
         return ()

@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 from alnair.state import wire
 from alnair.state.columns import ImageColumn, LabelColumn
 from alnair.state.company import Company
-from alnair.state.holding import ContainerShare
+from alnair.state.holding import ContainerShare, footprint
 from alnair.state.refusals import Refusals
 from alnair.state.selectors import Pods
 from alnair.state.services import Services
 from alnair.state.shapes import PodClass
 from alnair.state.volumes import Volumes
+from alnair.state.zones import Zones
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -47,9 +48,7 @@ class Draft:
     ready: Bools  # N
     unschedulable: Bools  # N
     owned: Bools  # N: Alnair hands out this node's cards
-    sliced: (
-        Ints  # N: parts of cards that the books' pods hold there, known cards or not; `take` leaves it alone
-    )
+    sliced: Ints  # N: cards that the books' pods hold there, pod by pod, known or not; `take` leaves it alone
     taint_set: Ints  # N, index into taint_sets
     taint_sets: Sequence[tuple[wire.Taint, ...]]
     allocatable: Ints  # N x R
@@ -60,6 +59,7 @@ class Draft:
         Ints | None
     ]  # a row's distances card to card (C x C, smaller is nearer); None = unknown
     card_model: Ints  # N x C
+    card_index: Ints  # N x C, as the driver counts the node's cards
     card_numa: Ints  # N x C, NUMA node; -1 = unknown
     card_memory: Ints  # N x C, MiB; 0 = no such card
     card_usable: Bools  # N x C: there, healthy
@@ -72,6 +72,7 @@ class Draft:
     volumes: Volumes
     services: Services
     refusals: Refusals
+    zones: Zones  # NUMA nodes; what `take` puts there is in the journal
     label_column: Callable[[str], LabelColumn]  # of all nodes too
     image_column: Callable[[str], ImageColumn]
     version: int  # of the books
@@ -119,6 +120,7 @@ class Draft:
             card_ids=card_ids,
             card_links=card_links,
             card_model=self.card_model[part],
+            card_index=self.card_index[part],
             card_numa=self.card_numa[part],
             card_memory=self.card_memory[part],
             card_usable=self.card_usable[part],
@@ -182,7 +184,8 @@ class Draft:
         self._move(row, pod, containers, -1)
 
     def hand_out(self, row: int, containers: Sequence[ContainerShare], sign: int = +1) -> None:
-        """Only the parts of cards, or (with -1) only those of a holding that the books have."""
+        """Only the parts of cards, or (with -1) only those of a holding that the books have. All containers of a pod at
+        once, for what it takes is not their sum; one by one only those that run at the same time."""
         self._move(row, None, containers, sign)
 
     def wipe(self, *, keep: int = 0) -> None:
@@ -218,13 +221,12 @@ class Draft:
         if not containers:
             return
         positions = {card: index for index, card in enumerate(self.card_ids[row])}
-        for container in containers:
-            for piece in container.slices:
-                card = positions.get(piece.card)
-                if card is None:
-                    continue  # a card that vanished since
-                self.card_free_memory[row, card] -= sign * piece.memory_mib
-                self.card_free_compute[row, card] -= sign * piece.compute_percent
-                self.card_free_slots[row, card] -= sign
-                self.card_users[row, card] += sign
-                self.card_exclusive[row, card] += sign * piece.whole
+        for use in footprint(containers):
+            card = positions.get(use.card)
+            if card is None:
+                continue  # a card that vanished since
+            self.card_free_memory[row, card] -= sign * use.memory_mib
+            self.card_free_compute[row, card] -= sign * use.compute_percent
+            self.card_free_slots[row, card] -= sign * use.slots
+            self.card_users[row, card] += sign * use.slots
+            self.card_exclusive[row, card] += sign * use.whole

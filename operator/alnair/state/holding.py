@@ -2,15 +2,20 @@
 
 A holding is a value. It goes from a plan into the record, from there into the pod's annotation, and is read back
 from either after a restart; it means the same everywhere.
+
+What must never happen here: slices added up. Containers that never run at the same time share what they hold; what
+a pod takes of its cards is its `footprint`, and whoever counts asks for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
+
+from alnair.api.stages import INIT, MAIN, SIDECAR, Stage, moments
 
 LONGEST = 65_536
 
@@ -32,11 +37,24 @@ class ContainerShare:
     name: str
     slices: tuple[Slice, ...] = ()
     counted: int = 0
+    stage: Stage = MAIN
+
+
+@dataclass(frozen=True, slots=True)
+class CardUse:
+    """What a pod takes of one card, over all moments of its life: the most of each."""
+
+    card: str
+    memory_mib: int
+    compute_percent: int
+    slots: int  # containers that use it at the same time
+    whole: int  # those of them that share with nobody: 0 or 1, if nobody wrote nonsense
+    clash: bool = False  # in some moment one that shares with nobody is not alone
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Where a pod is, and what it holds there. No containers = it holds no GPU."""
+    """Where a pod is, and what it holds there, in running order. No containers = it holds no GPU."""
 
     node: str
     containers: tuple[ContainerShare, ...] = ()
@@ -48,14 +66,70 @@ class Holding:
     def cards(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(piece.card for piece in self.slices()))
 
+    def footprint(self) -> tuple[CardUse, ...]:
+        """What it takes of each card."""
+        return footprint(self.containers)
+
+    @property
+    def counted(self) -> int:
+        """Whole cards that a device plugin picks."""
+        return max((sum(share.counted for share in moment) for moment in moments(self.containers)), default=0)
+
+
+def footprint(containers: Sequence[ContainerShare]) -> tuple[CardUse, ...]:
+    """What these containers of one pod, in running order, take of each card, one entry a card."""
+    if (
+        len(containers) == 1 and len(containers[0].slices) == 1
+    ):  # most pods, and this is asked with every event
+        (piece,) = containers[0].slices
+        return (CardUse(piece.card, piece.memory_mib, piece.compute_percent, 1, int(piece.whole)),)
+    peaks: dict[str, CardUse] = {}
+    for moment in moments(containers):
+        beside: dict[str, list[Slice]] = {}
+        for container in moment:
+            for piece in container.slices:
+                beside.setdefault(piece.card, []).append(piece)
+        for card, pieces in beside.items():
+            now = _together(card, pieces)
+            before = peaks.get(card)
+            peaks[card] = now if before is None else _larger(before, now)
+    return tuple(peaks.values())
+
+
+def _together(card: str, pieces: Sequence[Slice]) -> CardUse:
+    whole = sum(piece.whole for piece in pieces)
+    return CardUse(
+        card,
+        sum(piece.memory_mib for piece in pieces),
+        sum(piece.compute_percent for piece in pieces),
+        len(pieces),
+        whole,
+        clash=bool(whole) and len(pieces) > 1,
+    )
+
+
+def _larger(one: CardUse, other: CardUse) -> CardUse:
+    return CardUse(
+        one.card,
+        max(one.memory_mib, other.memory_mib),
+        max(one.compute_percent, other.compute_percent),
+        max(one.slots, other.slots),
+        max(one.whole, other.whole),
+        one.clash or other.clash,
+    )
+
 
 MOST_COUNTED = 1024
+STAGES: tuple[Stage, ...] = (MAIN, INIT, SIDECAR)
 
 
 def shares_to_json(shares: Iterable[ContainerShare]) -> dict[str, Any]:
     """As it stands in a record, with each pod: `containers` for cards, `gpuCounts` for numbers of them. An object in a
-    list costs the apiserver as much as the rest of the pod's entry, and a number needs none."""
+    list costs the apiserver as much as the rest of the pod's entry, and a number needs none; but a map has no order, so
+    where some are init containers the numbers stand in the list too."""
     shares = list(shares)
+    if any(share.stage for share in shares):
+        return {"containers": containers_to_json(shares)}
     containers = containers_to_json(share for share in shares if share.slices)
     counts = {share.name: share.counted for share in shares if share.counted}
     return {
@@ -78,6 +152,7 @@ def containers_to_json(containers: Iterable[ContainerShare]) -> list[dict[str, A
     return [
         {
             "name": container.name,
+            **({"stage": container.stage} if container.stage else {}),
             **({"gpuCount": container.counted} if container.counted else {}),
             **({"slices": [_piece(piece) for piece in container.slices]} if container.slices else {}),
         }
@@ -118,7 +193,15 @@ def _share(entry: object) -> ContainerShare:
         name=entry["name"],
         slices=tuple(_slice(piece) for piece in slices),
         counted=_number(entry, "gpuCount", most=MOST_COUNTED),
+        stage=_stage(entry.get("stage")),
     )
+
+
+def _stage(value: object) -> Stage:
+    for stage in STAGES:
+        if (value or MAIN) == stage:
+            return stage
+    raise ValueError(f"stage is {str(value)[:80]!r}, not {INIT} or {SIDECAR}")
 
 
 def _slice(piece: object) -> Slice:

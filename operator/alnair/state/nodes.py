@@ -10,9 +10,10 @@ from alnair.api import names
 from alnair.api.quantity import BadQuantity, milli, whole
 from alnair.state import wire
 from alnair.state.pods import MOST_OF_A_RESOURCE
+from alnair.state.readings import size_read
 
-# What a node says of its cards. Readings that change every few seconds are not among them: a node that only
-# got warmer has not changed for the books.
+# What a node says of its cards. Of readings that change every few seconds only the card's size is taken: a node that
+# only got warmer has not changed for the books.
 CARD_ANNOTATIONS = frozenset(
     {
         names.PHYSICAL_GPU_COUNT,
@@ -20,8 +21,11 @@ CARD_ANNOTATIONS = frozenset(
         names.VIRTUAL_GPU_COUNT,
         names.VIRTUAL_GPU_COUNT_MISSPELT,
         names.GPU_STATIC,
+        names.HAMI_REGISTER,
+        names.HAMI_SCORES,
     }
 )
+_READINGS = f"{names.PREFIX}gpu-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ class Node:
     name: str
     uid: str
     labels: Mapping[str, str]
-    annotations: tuple[tuple[str, str], ...]  # those of CARD_ANNOTATIONS; others are of no interest
+    annotations: tuple[tuple[str, str], ...]  # those of CARD_ANNOTATIONS, and each card's size as `gpu-<i>`
     taints: tuple[wire.Taint, ...]
     unschedulable: bool
     ready: bool
@@ -72,9 +76,7 @@ def read_node(node: wire.Node) -> Node:
         name=node.metadata.name,
         uid=node.metadata.uid,
         labels=node.metadata.labels,
-        annotations=tuple(
-            sorted((key, text) for key, text in node.metadata.annotations.items() if key in CARD_ANNOTATIONS)
-        ),
+        annotations=_of_cards(node.metadata.annotations),
         taints=tuple(node.spec.taints),
         unschedulable=node.spec.unschedulable,
         ready=any(c.type == "Ready" and c.status == "True" for c in node.status.conditions),
@@ -84,3 +86,11 @@ def read_node(node: wire.Node) -> Node:
         },
         problems=tuple(problems),
     )
+
+
+def _of_cards(annotations: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    told = [(key, text) for key, text in annotations.items() if key in CARD_ANNOTATIONS]
+    for key, text in annotations.items():
+        if key.startswith(_READINGS) and names.GPU_READING.fullmatch(key):
+            told.append((key, size_read(text)))
+    return tuple(sorted(told))

@@ -7,23 +7,25 @@ in `problem`; reading it never raises.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from alnair.api import names
 from alnair.api.gpurequest import NO_GPU, BadRequest, gpu_request
+from alnair.api.nearness import Wish, wish_in
 from alnair.api.quantity import BILLION, BadQuantity, nano
 from alnair.state import wire
+from alnair.state.alignment import CARD_RESOURCES, AlignmentReader
+from alnair.state.environment import environment
 from alnair.state.rules import placement_rules
 from alnair.state.shapes import PodShape
-
-# Resources that no node advertises: they are counted on cards, not on nodes.
-CARD_RESOURCES = names.GPU_RESOURCES - {names.NVIDIA_GPU}
 
 # More than any node has of anything, and little enough that thousands of such amounts add up in 64 bits.
 MOST_OF_A_RESOURCE = 1 << 52
 
 MOST_SHAPES = 20_000
+
+ALWAYS = "Always"  # the restart policy that makes an init container a sidecar
 
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 
@@ -51,6 +53,7 @@ class Pod:
     slices: str = ""  # the annotation that a Binding wrote, as it stands
     annotated_node: str = ""
     nominated: str = ""  # the node that a preemption made room on for it
+    wish: Wish | None = None  # where its gang is to be together
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -64,13 +67,17 @@ class Pod:
 
     def says_the_same(self, other: Pod) -> bool:
         """Nothing that scheduling looks at is different: only versions, annotations or conditions moved on."""
-        return (self.shape, self.labels, self.priority, self.problem, self.nominated, *self._stage()) == (
-            other.shape,
-            other.labels,
-            other.priority,
-            other.problem,
-            other.nominated,
-            *other._stage(),
+        return self._told() == other._told()
+
+    def _told(self) -> tuple[object, ...]:
+        return (
+            self.shape,
+            self.labels,
+            self.priority,
+            self.problem,
+            self.nominated,
+            self.wish,
+            *self._stage(),
         )
 
     def _stage(self) -> tuple[str, str, bool, bool]:
@@ -81,10 +88,15 @@ class Pod:
 
 
 class PodReader:
-    """Turns wire pods into `Pod`s and keeps one object for each distinct shape."""
+    """Turns wire pods into `Pod`s and keeps one object for each distinct shape.
 
-    def __init__(self) -> None:
+    `delivering`: the schedulers whose pods get their cards through their environment, which is looked at then.
+    """
+
+    def __init__(self, *, delivering: frozenset[str] = frozenset()) -> None:
+        self._delivering = delivering
         self._shapes: dict[PodShape, PodShape] = {}
+        self._alignments = AlignmentReader()
 
     def read(self, pod: wire.Pod) -> Pod:
         meta, spec = pod.metadata, pod.spec
@@ -111,14 +123,16 @@ class PodReader:
             slices=meta.annotations.get(names.GPU_SLICES, ""),
             annotated_node=meta.annotations.get(names.NODE, ""),
             nominated=pod.status.nominated_node_name,
+            wish=wish_in(meta.annotations),
             labels=meta.labels,
         )
 
-    @staticmethod
-    def _shape(meta: wire.Metadata, spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodShape, str]:
+    def _shape(self, meta: wire.Metadata, spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodShape, str]:
         problem = unsupported_rule(spec)
+        alignment = None
         try:
             requests = effective_requests(spec, status)
+            alignment = self._alignments.read(spec)
         except BadQuantity as error:
             requests, problem = {"pods": 1}, problem or str(error)
         for name in (name for name, amount in requests.items() if amount > MOST_OF_A_RESOURCE):
@@ -129,12 +143,25 @@ class PodReader:
             )
         try:
             gpu = gpu_request(
-                ((c.name, {**c.resources.requests, **c.resources.limits}) for c in spec.containers),
+                ((each.name, _asked(each)) for each in spec.containers),
                 meta.annotations,
+                init=(
+                    (each.name, each.restart_policy == ALWAYS, _asked(each)) for each in spec.init_containers
+                ),
             )
         except BadRequest as error:
             gpu, problem = NO_GPU, problem or str(error)
-        shape = PodShape(requests=tuple(sorted(requests.items())), gpu=gpu, **placement_rules(meta, spec))
+        told: bool | None = None
+        if gpu.demands and spec.scheduler_name in self._delivering:
+            told, lacking = environment(spec, gpu)
+            problem = problem or lacking
+        shape = PodShape(
+            requests=tuple(sorted(requests.items())),
+            gpu=gpu,
+            alignment=alignment,
+            told=told,
+            **placement_rules(meta, spec),
+        )
         return shape, problem
 
 
@@ -162,7 +189,7 @@ def effective_requests(spec: wire.PodSpec, status: wire.PodStatus = NO_STATUS) -
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.init_containers:
-        if container.restart_policy == "Always":
+        if container.restart_policy == ALWAYS:
             asked = _of_container(container, given, status)
             _add(total, asked)
             _add(sidecars, asked)
@@ -186,6 +213,11 @@ def effective_requests(spec: wire.PodSpec, status: wire.PodStatus = NO_STATUS) -
         _add(total, _amounts(spec.overhead))
     total["pods"] = BILLION
     return {name: _rounded_up(name, amount) for name, amount in total.items() if amount}
+
+
+def _asked(container: wire.Container) -> Mapping[str, str | int]:
+    """Limits over requests."""
+    return {**container.resources.requests, **container.resources.limits}
 
 
 def _of_container(
@@ -216,31 +248,9 @@ def _resized(
 
 def unsupported_rule(spec: wire.PodSpec) -> str:
     """A rule in the pod that this version does not schedule by. Better said aloud than silently broken."""
-    present: Iterable[tuple[str, bool]] = (
-        ("spec.resourceClaims", bool(spec.resource_claims)),
-        ("GPU requests of init containers beyond those of the containers", _init_gpus(spec)),
-    )
-    used = [rule for rule, is_used in present if is_used]
-    if not used:
+    if not spec.resource_claims:
         return ""
-    return f"{', '.join(used)}: this version of Alnair cannot honour it; remove it or use another scheduler"
-
-
-def _init_gpus(spec: wire.PodSpec) -> bool:
-    """Whole cards that the containers have anyway serve their init containers too; nothing else can be given yet."""
-    asking = [
-        each for each in spec.init_containers if not names.GPU_RESOURCES.isdisjoint(each.resources.limits)
-    ]
-    try:
-        had = sum(_amounts(each.resources.limits).get(names.NVIDIA_GPU, 0) for each in spec.containers)
-        return any(
-            each.restart_policy == "Always"
-            or not CARD_RESOURCES.isdisjoint(each.resources.limits)
-            or _amounts(each.resources.limits)[names.NVIDIA_GPU] > had
-            for each in asking
-        )
-    except BadQuantity:
-        return True
+    return "spec.resourceClaims: this version of Alnair cannot honour it; remove it or use another scheduler"
 
 
 def _amounts(quantities: wire.Quantities) -> dict[str, int]:

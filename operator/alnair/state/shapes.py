@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from alnair.api.gpurequest import NO_GPU, GpuRequest
 from alnair.state import wire
+from alnair.state.alignment import Alignment
 from alnair.state.selectors import Labels, NodeTerm, PodSet, PodTerm
 
 # What a pod brings to its node for others to stumble over, by kind.
@@ -91,6 +92,7 @@ class PodShape:
 
     requests: tuple[tuple[str, int], ...]
     gpu: GpuRequest = NO_GPU
+    told: bool | None = None  # its environment tells the containers their cards; None = nobody asks
     node_selector: tuple[tuple[str, str], ...] = ()
     node_terms: tuple[NodeTerm, ...] | None = None  # any of them; None = no such rule
     preferred_nodes: tuple[tuple[int, NodeTerm], ...] = ()
@@ -104,6 +106,7 @@ class PodShape:
     disks: tuple[Disk, ...] = ()
     images: tuple[str, ...] = ()  # of each container, with a tag
     mounted_images: tuple[str, ...] = ()  # of image volumes
+    alignment: Alignment | None = None  # what the kubelet aligns with NUMA nodes; None = nothing
     tags: tuple[Tag, ...] = field(init=False, compare=False, repr=False)
     selecting: bool = field(init=False, compare=False, repr=False)
     """It has rules about other pods: asks who is where."""
@@ -123,6 +126,7 @@ class PodShape:
         parts = (
             self.requests,
             self.gpu,
+            self.told,
             self.node_selector,
             self.node_terms,
             self.preferred_nodes,
@@ -136,6 +140,7 @@ class PodShape:
             self.disks,
             self.images,
             self.mounted_images,
+            self.alignment,
         )
         object.__setattr__(self, "_hash", hash(parts))
 
@@ -158,5 +163,11 @@ class PodClass:
 def ghost(pod: PodClass) -> PodClass:
     """What would be in the way on its node if the pod were there, and nothing else of it."""
     shape = pod.shape
-    kept = PodShape(requests=shape.requests, ports=shape.ports, claims=shape.claims, disks=shape.disks)
+    kept = PodShape(
+        requests=shape.requests,
+        ports=shape.ports,
+        claims=shape.claims,
+        disks=shape.disks,
+        alignment=shape.alignment,
+    )
     return PodClass(kept, ghost=True)

@@ -57,6 +57,20 @@ class Container(Struct, rename="camel"):
     resources: Resources = msgspec.field(default_factory=Resources)
     restart_policy: str = ""
     ports: list[ContainerPort] = []
+    env: Raw = ABSENT  # read by state/environment, for the few pods whose environment matters
+
+
+class FieldRef(Struct, rename="camel"):
+    field_path: str = ""
+
+
+class EnvSource(Struct, rename="camel"):
+    field_ref: FieldRef | None = None
+
+
+class EnvVar(Struct, rename="camel"):
+    name: str
+    value_from: EnvSource | None = None
 
 
 class Toleration(Struct, rename="camel", frozen=True):

@@ -41,6 +41,11 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     assert (profile.scheduler_name, profile.filters, profile.scorers[0].weight) == ("a", None, 2)
 
 
+def test_a_file_without_levels_has_the_usual_ones_and_may_have_none() -> None:
+    assert parse_config(GOOD, origin="f").topology == DEFAULT.topology
+    assert parse_config(GOOD + "\ntopology: {levels: []}", origin="f").topology.levels == []
+
+
 @pytest.mark.parametrize(
     ("text", "field", "reason"),
     [
@@ -69,7 +74,23 @@ def test_a_file_is_read(tmp_path: Path) -> None:
             "profiles[0].scorers",
             "'BinPack' is used twice",
         ),
+        (GOOD + "\ndelivery: {enabled: maybe}", "delivery.enabled", "'maybe'"),
+        (GOOD + "\ndelivery: {wholeCards: Environment}", "delivery.wholeCards", "is no field"),
         (GOOD[:-1] + "," + GOOD[len("profiles: [") :], "profiles", "'a' is used twice"),
+        (GOOD + "\ntopology: {}", "topology.levels", "missing"),
+        (GOOD + "\ntopology: {levels: [{name: rack}]}", "topology.levels[0].label", "missing"),
+        (GOOD + "\ntopology: {levels: [{name: Rack, label: rack}]}", "topology.levels[0].name", "'Rack'"),
+        (GOOD + "\ntopology: {levels: [{name: r, label: a/b/c}]}", "topology.levels[0].label", "'a/b/c'"),
+        (
+            GOOD + "\ntopology: {levels: [{name: r, label: a}, {name: r, label: b}]}",
+            "topology.levels",
+            "name 'r' is used twice",
+        ),
+        (
+            GOOD + "\ntopology: {levels: [{name: r, label: a}, {name: s, label: a}]}",
+            "topology.levels",
+            "label 'a' is used twice",
+        ),
     ],
 )
 def test_a_mistake_is_named_by_file_field_and_remedy(text: str, field: str, reason: str) -> None:
@@ -121,3 +142,12 @@ def test_a_file_that_is_not_there_or_too_large_is_refused_by_its_path(tmp_path: 
     (tmp_path / "large.yaml").write_text("#" * 300_000)
     with pytest.raises(BadConfig, match=r"large\.yaml: is larger"):
         load_config(tmp_path / "large.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "delivering"),
+    [("", {"a"}), ("\ndelivery: {}", {"a"}), ("\ndelivery: {enabled: false}", set())],
+    ids=["left out", "nothing said", "off"],
+)
+def test_delivery_is_on_unless_it_is_switched_off(text: str, delivering: set[str]) -> None:
+    assert parse_config(GOOD + text, origin="f").delivering() == delivering

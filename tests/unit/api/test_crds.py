@@ -114,7 +114,7 @@ def test_a_pod_group_has_all_of_upstreams_fields_and_requires_none() -> None:
     spec, status = schema["properties"]["spec"], schema["properties"]["status"]
     assert "required" not in spec
     assert "required" not in status
-    assert spec["properties"].keys() == {"minMember", "minResources", "scheduleTimeoutSeconds"}
+    assert spec["properties"].keys() == {"minMember", "minResources", "scheduleTimeoutSeconds", "topology"}
     assert spec["properties"]["minMember"]["minimum"] == 0
     upstream = {"phase", "occupiedBy", "running", "succeeded", "failed", "scheduleStartTime", "scheduled"}
     assert upstream <= status["properties"].keys()
@@ -161,7 +161,12 @@ def test_the_topology_is_cluster_scoped_without_a_status() -> None:
             ["Phase", "Scheduled", "Min", "Members", "Age"],
             ["Running", "Failed", "Reason"],
         ),
-        ("noderesourcetopologies", ["node-res-topo"], ["Policy", "Age"], []),
+        (
+            "noderesourcetopologies",
+            ["node-res-topo"],
+            ["Cards", "Memory", "NUMA", "Links", "Unhealthy", "Source", "Policy", "Age"],
+            [],
+        ),
         (
             "gpuallocations",
             ["gpualloc", "ga"],

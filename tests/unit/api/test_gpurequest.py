@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,16 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alnair.api import names
+from alnair.api.gpuchoice import CardChoice
 from alnair.api.gpurequest import NO_GPU, BadRequest, CardDemand, GpuRequest, gpu_request
 
 GPU, MEM, CORES = names.NVIDIA_GPU, names.NVIDIA_GPUMEM, names.NVIDIA_GPUCORES
+PERCENTAGE = names.NVIDIA_GPUMEM_PERCENTAGE
 OWN_MEM, OWN_COMPUTE = names.VGPU_MEMORY, names.VGPU_COMPUTE
 
 
-def ask(*containers: dict[str, Any], **annotations: str) -> GpuRequest:
-    """The request of containers a, b, … and annotations gpu_memory=… and so on."""
-    keys = {f"{names.PREFIX}{key.replace('_', '-')}": value for key, value in annotations.items()}
-    return gpu_request(zip("abcdef", containers, strict=False), keys)
+def ask(
+    *containers: dict[str, Any], init: Sequence[tuple[str, bool, dict[str, Any]]] = (), **annotations: str
+) -> GpuRequest:
+    """The request of containers a, b, … and annotations gpu_memory=… and so on; HAMi's as hami_use_gputype=…"""
+    keys = {
+        f"nvidia.com/{key.removeprefix('hami_').replace('_', '-')}"
+        if key.startswith("hami_")
+        else f"{names.PREFIX}{key.replace('_', '-')}": value
+        for key, value in annotations.items()
+    }
+    return gpu_request(zip("abcdef", containers, strict=False), keys, init=init)
 
 
 def whole_cards(container: str, cards: int) -> CardDemand:
@@ -27,6 +37,10 @@ def whole_cards(container: str, cards: int) -> CardDemand:
 
 def slices(container: str, cards: int, memory_mib: int, compute: int = 0) -> CardDemand:
     return CardDemand(container, cards, memory_mib, compute, whole=False)
+
+
+def of_memory(container: str, cards: int, percent: int, compute: int = 0) -> CardDemand:
+    return CardDemand(container, cards, 0, compute, whole=False, memory_percent=percent)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +62,27 @@ def slices(container: str, cards: int, memory_mib: int, compute: int = 0) -> Car
             {GPU: "1", MEM: "3000", CORES: "30"}, [slices("a", 1, 3000, 30)], id="HAMi: with compute"
         ),
         pytest.param({MEM: "3000"}, [slices("a", 1, 3000)], id="HAMi: memory alone is one card"),
+        pytest.param(
+            {GPU: "2", PERCENTAGE: "50"}, [of_memory("a", 2, 50)], id="HAMi: half of each of two cards"
+        ),
+        pytest.param(
+            {GPU: "1", PERCENTAGE: "100", CORES: "30"},
+            [of_memory("a", 1, 100, 30)],
+            id="HAMi: all its memory",
+        ),
+        pytest.param({PERCENTAGE: "1"}, [of_memory("a", 1, 1)], id="HAMi: per cent alone is one card"),
+        pytest.param(
+            {GPU: "2", CORES: "50"}, [of_memory("a", 2, 100, 50)], id="HAMi: compute has all the memory"
+        ),
+        pytest.param({CORES: "50"}, [of_memory("a", 1, 100, 50)], id="HAMi: compute alone is one card"),
+        pytest.param(
+            {GPU: "1", MEM: "3000", PERCENTAGE: "50"},
+            [slices("a", 1, 3000)],
+            id="HAMi: MiB go before per cent",
+        ),
+        pytest.param(
+            {GPU: "1", MEM: "0", PERCENTAGE: "50"}, [of_memory("a", 1, 50)], id="HAMi: no MiB, so per cent"
+        ),
         pytest.param({OWN_MEM: "6"}, [slices("a", 1, 6144)], id="Alnair: GiB"),
         pytest.param(
             {OWN_MEM: 6, OWN_COMPUTE: 50}, [slices("a", 1, 6144, 50)], id="Alnair: GiB and per cent"
@@ -77,6 +112,13 @@ def test_each_container_has_its_own_demand_in_order() -> None:
         ({"gpu_memory": "16G", "gpu_compute": "100"}, slices("a", 1, 15259, 100)),
         ({"gpu_memory": "6Gi", "gpu_compute": "40", "gpu_count": "4"}, slices("a", 4, 6144, 40)),
         ({"gpu_memory": "64Ti"}, slices("a", 1, 64 * 1024 * 1024)),
+        ({"gpu_count": "2"}, CardDemand("a", 2, 0, 0, whole=True, named=True)),
+        ({"gpu_memory": "6Gi", "gpu_container": "b"}, slices("b", 1, 6144)),
+        ({"gpu_memory": "6Gi", "gpu_sharing": "shared"}, slices("a", 1, 6144)),
+        (
+            {"gpu_memory": "6Gi", "gpu_compute": "10", "gpu_sharing": "exclusive"},
+            CardDemand("a", 1, 6144, 0, whole=True, named=True),
+        ),
     ],
 )
 def test_the_annotations_ask_for_the_first_container(
@@ -86,7 +128,98 @@ def test_the_annotations_ask_for_the_first_container(
 
 
 def test_models_are_a_list_in_order_without_repeats() -> None:
-    assert ask({GPU: "1"}, gpu_model="Tesla K80, A100,A100").models == ("Tesla K80", "A100")
+    assert ask({GPU: "1"}, gpu_model="Tesla K80, A100,A100").choice.models == ("Tesla K80", "A100")
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        pytest.param({GPU: "2"}, whole_cards("a", 2), id="whole cards are so anyway"),
+        pytest.param(
+            {GPU: "2", MEM: "3000"},
+            CardDemand("a", 2, 3000, 0, whole=True),
+            id="a device plugin would hear of it",
+        ),
+        pytest.param({PERCENTAGE: "50"}, CardDemand("a", 1, 0, 0, whole=True, named=True), id="any card has half"),
+        pytest.param({OWN_MEM: "6"}, CardDemand("a", 1, 6144, 0, whole=True, named=True), id="and here it would not"),
+    ],
+)  # fmt: skip
+def test_exclusive_slices_are_whole_cards_of_that_size(
+    resources: dict[str, Any], expected: CardDemand
+) -> None:
+    request = ask(resources, gpu_sharing="exclusive")
+    assert request.demands == (expected,)
+    assert request.from_plugin is not expected.named
+
+
+def test_init_containers_come_first_and_say_what_they_are() -> None:
+    request = ask(
+        {GPU: "1"},
+        {OWN_MEM: "2"},
+        init=[("i", False, {GPU: "2"}), ("s", True, {MEM: "100"}), ("n", False, {})],
+    )
+    first, beside, one, two = request.demands
+    assert [(each.container, each.stage) for each in request.demands] == [
+        ("i", "Init"),
+        ("s", "Sidecar"),
+        ("a", ""),
+        ("b", ""),
+    ]
+    assert request.moments == ((first,), (beside, one, two))
+
+
+def test_the_annotation_may_mean_an_init_container() -> None:
+    request = ask({}, init=[("i", False, {})], gpu_memory="6Gi", gpu_container="i")
+    assert [(each.container, each.stage) for each in request.demands] == [("i", "Init")]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        ({"gpu_model": "A10", "gpu_model_not": "T4"}, CardChoice(models=("A10",), models_not=("T4",))),
+        ({"hami_use_gputype": "a100, V100"}, CardChoice(parts=("A100", "V100"))),
+        ({"hami_nouse_gputype": "1080"}, CardChoice(parts_not=("1080",))),
+        ({"gpu_uuid": "GPU-1,n/3", "hami_use_gpuuuid": "GPU-2"}, CardChoice(cards=("GPU-1", "n/3", "GPU-2"))),
+        ({"gpu_uuid_not": "GPU-1", "hami_nouse_gpuuuid": "GPU-2"}, CardChoice(cards_not=("GPU-1", "GPU-2"))),
+    ],
+)
+def test_which_cards_are_wanted(annotations: dict[str, str], expected: CardChoice) -> None:
+    assert ask({GPU: "1"}, **annotations).choice == expected
+
+
+@pytest.mark.parametrize(
+    ("choice", "liked"),
+    [
+        pytest.param(CardChoice(), True, id="no wish"),
+        pytest.param(CardChoice(models=("NVIDIA-A100-SXM4-40GB",)), True, id="the model"),
+        pytest.param(CardChoice(models=("A100",)), False, id="ours is no part of a name"),
+        pytest.param(CardChoice(models_not=("NVIDIA-A100-SXM4-40GB",)), False, id="not this model"),
+        pytest.param(CardChoice(models_not=("A100",)), True, id="not another"),
+        pytest.param(CardChoice(parts=("T4", "SXM4")), True, id="HAMi's is a part, one of several"),
+        pytest.param(CardChoice(parts=("T4",)), False, id="another part"),
+        pytest.param(CardChoice(parts=("A100",), parts_not=("40GB",)), False, id="such, but not of these"),
+    ],
+)
+def test_which_models_are_liked(choice: CardChoice, liked: bool) -> None:
+    assert choice.likes_model("NVIDIA-A100-SXM4-40GB") is liked
+
+
+def test_a_part_of_a_model_is_found_whatever_its_case() -> None:
+    assert ask({GPU: "1"}, hami_use_gputype="rTx").choice.likes_model("GeForce Rtx 3090")
+
+
+@pytest.mark.parametrize(
+    ("choice", "liked"),
+    [
+        pytest.param(CardChoice(cards=("GPU-1",)), True, id="by UUID"),
+        pytest.param(CardChoice(cards=("n/3",)), True, id="by node and index"),
+        pytest.param(CardChoice(cards=("GPU-2", "n/4")), False, id="others"),
+        pytest.param(CardChoice(cards_not=("n/3",)), False, id="not this one"),
+        pytest.param(CardChoice(cards_not=("GPU-2",)), True, id="not another"),
+    ],
+)
+def test_which_cards_are_liked(choice: CardChoice, liked: bool) -> None:
+    assert choice.likes_card("GPU-1", "n/3") is liked
 
 
 def test_models_alone_ask_for_nothing() -> None:
@@ -94,14 +227,33 @@ def test_models_alone_ask_for_nothing() -> None:
 
 
 REFUSED = [
+    pytest.param({GPU: "1", PERCENTAGE: "101"}, {}, PERCENTAGE, "0 to 100", id="per cent above 100"),
+    pytest.param({GPU: "1", PERCENTAGE: "0"}, {}, PERCENTAGE, "no memory", id="zero per cent"),
+    pytest.param({GPU: "0", PERCENTAGE: "5"}, {}, PERCENTAGE, "part of no card", id="per cent of no card"),
+    pytest.param({GPU: "0", CORES: "5"}, {}, CORES, "part of no card", id="compute of no card"),
+    pytest.param({PERCENTAGE: "5", OWN_MEM: "6"}, {}, PERCENTAGE, "one kind of slice", id="two dialects by per cent"),
+    pytest.param({}, {"gpu_sharing": "alone"}, names.GPU_SHARING, "neither", id="sharing in other words"),
+    pytest.param({}, {"gpu_count": "2", "gpu_sharing": "shared"}, names.GPU_SHARING, "whole cards", id="whole, shared"),
+    pytest.param({}, {"gpu_memory": "6Gi", "gpu_container": "x"}, names.GPU_CONTAINER, "is no container", id="whose"),
+    pytest.param({}, {"gpu_count": "2", "gpu_uuid": "GPU-1"}, names.GPU_UUID, "names 1 card", id="too few UUIDs"),
+    pytest.param(
+        {}, {"gpu_memory": "1Gi", "gpu_count": "3", "hami_use_gpuuuid": "a,b"}, names.HAMI_USE_UUID, "names 2 cards",
+        id="too few UUIDs for slices",
+    ),
+    pytest.param({}, {"gpu_model": "A,B", "gpu_model_not": "B"}, names.GPU_MODEL, "denied", id="model both ways"),
+    pytest.param({}, {"gpu_model": "A100", "hami_nouse_gputype": "a1"}, names.GPU_MODEL, "denied", id="by HAMi's list"),
+    pytest.param(
+        {}, {"hami_use_gputype": "A100", "hami_nouse_gputype": "a1"}, names.HAMI_USE_TYPE, "denied", id="HAMi's own"
+    ),
+    pytest.param({}, {"gpu_uuid": "x", "gpu_uuid_not": "x"}, names.GPU_UUID, "denied", id="card both ways"),
+    pytest.param({}, {"hami_nouse_gputype": "A,"}, names.HAMI_NO_USE_TYPE, "empty entry", id="HAMi: empty entry"),
+    pytest.param({}, {"gpu_uuid": "x" * 259}, names.GPU_UUID, "258", id="long card"),
     pytest.param({OWN_MEM: "6", OWN_COMPUTE: "101"}, {}, OWN_COMPUTE, "0 to 100", id="compute above 100"),
     pytest.param({GPU: "1", MEM: "1", CORES: "101"}, {}, CORES, "0 to 100", id="cores above 100"),
     pytest.param({OWN_COMPUTE: "50"}, {}, OWN_COMPUTE, "without memory", id="compute without memory"),
-    pytest.param({GPU: "1", CORES: "50"}, {}, CORES, "without memory", id="cores without memory"),
-    pytest.param({CORES: "50"}, {}, CORES, "without memory", id="cores alone"),
     pytest.param({OWN_MEM: "0"}, {}, OWN_MEM, "no memory", id="zero GiB"),
     pytest.param({GPU: "1", MEM: "0"}, {}, MEM, "no memory", id="zero MiB"),
-    pytest.param({GPU: "0", MEM: "5"}, {}, MEM, "no card", id="memory on no card"),
+    pytest.param({GPU: "0", MEM: "5"}, {}, MEM, "part of no card", id="memory on no card"),
     pytest.param({GPU: "1", OWN_MEM: "6"}, {}, GPU, "one kind of slice", id="whole card and slice"),
     pytest.param({GPU: "1", OWN_COMPUTE: "6"}, {}, GPU, "one kind of slice", id="whole card and own compute"),
     pytest.param({MEM: "5", OWN_MEM: "6"}, {}, MEM, "one kind of slice", id="two dialects"),
@@ -117,7 +269,6 @@ REFUSED = [
     pytest.param({GPU: "1e999999999999"}, {}, GPU, "exponent", id="absurd exponent"),
     pytest.param({GPU: "1"}, {"gpu_memory": "6Gi"}, names.GPU_MEMORY, "container 'a'", id="both ways"),
     pytest.param({}, {"gpu_compute": "50"}, names.GPU_COMPUTE, names.GPU_MEMORY, id="compute, no memory"),
-    pytest.param({}, {"gpu_count": "2"}, names.GPU_COUNT, names.GPU_MEMORY, id="count, no memory"),
     pytest.param({}, {"gpu_memory": "6000"}, names.GPU_MEMORY, "unit", id="no unit"),
     pytest.param({}, {"gpu_memory": "6e9"}, names.GPU_MEMORY, "unit", id="an exponent is no unit"),
     pytest.param({}, {"gpu_memory": "9000000m"}, names.GPU_MEMORY, "unit", id="milli is no unit of bytes"),
@@ -168,29 +319,53 @@ VALUES = st.one_of(
 TEXTS = st.one_of(
     st.integers(0, 2000).map(str),
     st.integers(0, 99).map("{}Gi".format),
-    st.sampled_from(["A100", "a,,b", "", "6Mi", "-1Gi"]),
+    st.sampled_from(["A100", "a,,b", "", "6Mi", "-1Gi", "exclusive", "shared", "a", "i"]),
 )
 
 
 @given(
     containers=st.lists(st.dictionaries(st.sampled_from(sorted(names.GPU_RESOURCES)), VALUES), max_size=3),
+    init=st.lists(
+        st.tuples(
+            st.sampled_from("ijk"),
+            st.booleans(),
+            st.dictionaries(st.sampled_from(sorted(names.GPU_RESOURCES)), VALUES),
+        ),
+        max_size=2,
+        unique_by=lambda each: each[0],
+    ),
     annotations=st.dictionaries(
-        st.sampled_from([names.GPU_MEMORY, names.GPU_COMPUTE, names.GPU_COUNT, names.GPU_MODEL]),
+        st.sampled_from(
+            [
+                names.GPU_MEMORY,
+                names.GPU_COMPUTE,
+                names.GPU_COUNT,
+                names.GPU_SHARING,
+                names.GPU_CONTAINER,
+                *sorted(names.CHOICE_ANNOTATIONS),
+            ]
+        ),
         TEXTS,
     ),
 )
 def test_whatever_is_asked_is_a_request_within_bounds_or_a_refusal(
-    containers: list[dict[str, Any]], annotations: dict[str, str]
+    containers: list[dict[str, Any]],
+    init: list[tuple[str, bool, dict[str, Any]]],
+    annotations: dict[str, str],
 ) -> None:
     try:
-        request = gpu_request(zip("abc", containers, strict=False), annotations)
+        request = gpu_request(zip("abc", containers, strict=False), annotations, init=init)
     except BadRequest:
         return
     for demand in request.demands:
         assert 1 <= demand.cards <= 1024
         assert 0 <= demand.compute_percent <= 100
         if demand.whole:
-            assert (demand.memory_mib, demand.compute_percent) == (0, 0)
+            assert (demand.compute_percent, demand.memory_percent) == (0, 0)
         else:
-            assert 1 <= demand.memory_mib <= 64 * 1024 * 1024
+            assert bool(demand.memory_mib) is not bool(demand.memory_percent)
+        assert 0 <= demand.memory_mib <= 64 * 1024 * 1024
+        assert 0 <= demand.memory_percent <= 100
+        assert 0 <= demand.memory_on(81920) <= max(demand.memory_mib, 81920)
+    assert {demand for moment in request.moments for demand in moment} == set(request.demands)
     assert len({demand.container for demand in request.demands}) == len(request.demands)

@@ -8,7 +8,8 @@
 
 A `Leader` is one process: books, roster, ledger, loop and listener, wired as `handlers.lifecycle` wires them, on a
 client and a lease of its own. Pods, nodes, groups and records reach it as events of the store, in order, through the
-feeds of the operator; a leader that is `deaf` gets them later. Time is the test's. Reports stay unwritten.
+feeds of the operator; a leader that is `deaf` gets them later. Time is the test's. Reports stay unwritten, and so do
+topologies unless a test lets `publisher` run.
 
 At every revision the store is checked: a pod that Alnair bound is where a committed record says and stays there, and no
 two records list one pod. Who breaks that fails the test that it happened in.
@@ -31,6 +32,7 @@ from alnair.control.gangs import Gang, Roster
 from alnair.control.loop import Loop
 from alnair.control.metrics import Metrics
 from alnair.control.outcomes import Outcomes
+from alnair.control.publishing import Publisher
 from alnair.control.reports import Reports
 from alnair.handlers import podgroup
 from alnair.handlers.feeds import NodeFeed, PodFeed
@@ -38,13 +40,14 @@ from alnair.handlers.resync import Resync
 from alnair.handlers.storage import KINDS, StorageFeed
 from alnair.handlers.topology import Topologies
 from alnair.kube import Client
-from alnair.ledger import ledger, recovery, repair, writer
+from alnair.ledger import cards, ledger, recovery, repair, writer
 from alnair.ledger.lease import Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import PATH, Member, Owner, Record, decided
 from alnair.state import wire
 from alnair.state.cluster import ClusterState
 from alnair.state.holding import Holding
+from alnair.state.inventory import Inventory
 from alnair.state.pods import TERMINAL_PHASES
 from harness.builders import NodeBuilder, PodBuilder, group, node, pod
 from unit.apiserver import Manifest, Store
@@ -67,6 +70,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "LONGEST_PAUSE", 0.01)
     monkeypatch.setattr(ledger, "BUDGET_PAUSE", 0.01)
     monkeypatch.setattr(ledger, "GATHER_SECONDS", 0.002)
+    monkeypatch.setattr(cards, "LOCKED_PAUSE", 0.002)
     monkeypatch.setattr(outcomes, "TICK_SECONDS", TICK)
 
 
@@ -108,7 +112,9 @@ class Leader:
             roster=self.roster, loop=self.loop, reports=self.reports, metrics=metrics, clock=self.clock
         )
         self.ledger.listener = self.outcomes
-        self._zones = Topologies(self.state, self.reports)
+        self.publisher = Publisher(client, state=self.state, lull=lull)
+        self.state.on_cards = self._cards_changed
+        self._zones = Topologies(self.state, self.reports, self.publisher)
         self._resync = Resync(client, roster=self.roster, topologies=self._zones, ledger=self.ledger)
         self._pods = PodFeed(
             state=self.state,
@@ -126,6 +132,12 @@ class Leader:
 
     def _touched(self, gang: Gang) -> None:
         self.loop.touch(gang)
+
+    def _cards_changed(self, name: str, before: Inventory, now: Inventory) -> None:
+        self.publisher.cards_changed(name)
+        cards.observe(self.ledger, name)
+        if (there := self.state.nodes.get(name)) is not None:
+            self.reports.node_cards(name, there.uid, before, now)
 
     async def take_over(self) -> None:
         """From the lease to the stamp: every record is ours, nothing else is known yet."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from alnair.api import names
 from alnair.api.allocation import GPUAllocation
+from alnair.api.stages import Stage
 from alnair.ledger.records import BOUND, COMMITTED, PENDING, Member, Owner, Record, Unparsable, parse
 from alnair.ledger.writer import says_the_same
 from alnair.state.holding import ContainerShare, Holding, Slice
@@ -19,13 +20,32 @@ from unit.builders import all_of, holds, part
 OWNER = Owner("PodGroup", "team", "train", "uid-of-train")
 
 
-def a_record(**fields: Any) -> Record:
+def of(name: str, *slices: Slice, stage: Stage = "", counted: int = 0) -> ContainerShare:
+    return ContainerShare(name, slices, counted, stage)
+
+
+WITH_INIT = {
+    "e": Holding(
+        "n1",
+        (
+            of("load", part("n1", 1, 20000, 80), stage="Init"),
+            of("proxy", part("n1", 1, 1000), stage="Sidecar"),
+            of("main", part("n1", 1, 6000)),
+            of("second", part("n1", 2, 500)),
+        ),
+    ),
+    "f": Holding("n3", (of("load", counted=3, stage="Init"), of("main", counted=2))),
+}
+
+
+def a_record(*, init: bool = False, **fields: Any) -> Record:
     record = Record(owner=OWNER, scheduler="alnair", min_member=2, epoch=3, phase=COMMITTED, **fields)
     for name, holding in (
         ("b", holds("n2", part("n2", 0, 6144, 50))),
         ("a", holds("n1", all_of("n1", 0, 24576))),
         ("c", Holding("n3", (ContainerShare("main", counted=2),))),
         ("d", Holding("n1")),
+        *((name, holding) for name, holding in WITH_INIT.items() if init),
     ):
         record.members[f"uid-{name}"] = Member(f"uid-{name}", name, holding)
     return record
@@ -39,8 +59,9 @@ def as_object(record: Record) -> dict[str, Any]:
     return deepcopy(manifest)
 
 
-def test_a_record_comes_back_as_it_went() -> None:
-    record = a_record(conditions=[{"type": "Adopted", "status": "True"}], satisfied=True)
+@pytest.mark.parametrize("init", [False, True], ids=["ordinary containers", "init containers"])
+def test_a_record_comes_back_as_it_went(init: bool) -> None:
+    record = a_record(conditions=[{"type": "Adopted", "status": "True"}], satisfied=True, init=init)
     read = parse(as_object(record))
     assert read.status() == record.status()
     assert read.manifest() == record.manifest()
@@ -53,6 +74,22 @@ def test_a_record_comes_back_as_it_went() -> None:
 
 def test_a_record_is_valid_by_its_own_schema() -> None:
     GPUAllocation.model_validate(as_object(a_record()))
+    GPUAllocation.model_validate(as_object(a_record(init=True)))
+
+
+def test_totals_tell_what_pods_take_and_not_the_sum_of_their_containers() -> None:
+    without, with_init = a_record().status(), a_record(init=True).status()
+    assert with_init["memoryMiB"] - without["memoryMiB"] == 20000 + 500
+    assert with_init["gpus"] - without["gpus"] == 2 + 3
+
+
+def test_numbers_of_cards_in_init_containers_are_decided_by_creation_too() -> None:
+    record = a_record()
+    record.members = {"uid-f": Member("uid-f", "f", WITH_INIT["f"])}
+    there = as_object(record)
+    there["metadata"]["annotations"] = {names.PLAN: record.plan()}
+    del there["status"]
+    assert parse(there).members["uid-f"].holding == WITH_INIT["f"]
 
 
 def test_what_is_known_of_a_pod_is_not_in_the_record() -> None:

@@ -81,6 +81,10 @@ def test_the_small_fleet_is_as_mixed_as_the_demo_needs() -> None:
         "device-plugin" if "nvidia.com/gpu" in each["status"]["capacity"] else "other" for each in nodes
     }
     assert owners == {"device-plugin", "other"}
-    (topology,) = [each for each in fleet if each["kind"] == "NodeResourceTopology"]
+    topology = next(
+        each
+        for each in fleet
+        if each["kind"] == "NodeResourceTopology" and each["metadata"]["name"] == "mixed-1"
+    )
     sizes = {zone["resources"][0]["capacity"] for zone in topology["zones"] if zone["type"] == "GPU"}
     assert sizes == {"24Gi", "16Gi"}

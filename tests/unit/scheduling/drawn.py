@@ -7,9 +7,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from alnair.sandbox.fleet import card_uuid
 from harness.builders import Manifest, NodeBuilder, PodBuilder, line, node, pod, term
 from unit.scheduling import oracle
-from unit.scheduling.oracle import Standing, World
+from unit.scheduling.oracle import Card, Standing, World
 
 APPS = ("red", "blue", "green")
 HOST, ZONE = "kubernetes.io/hostname", "zone"
@@ -132,21 +133,25 @@ def _cut(dice: random.Random, sentence: NodeBuilder, pods: Sequence[PodBuilder])
     sentence = sentence.holding(cpu=f"{cpu}m", pods=dice.choice((len(pods) + 1, 10, 10)))
     cards: list[tuple[tuple[str, int], int, int]] = []  # kind, MiB and per cent left
     for each in manifests:
-        allowed = [kind for kind in (T4, A10) if not oracle.models(each) or kind[0] in oracle.models(each)]
-        for demand in oracle.demands(each):
+        allowed = [kind for kind in (T4, A10) if oracle.right_model(kind[0], each)]
+        for demand in sorted(oracle.demands(each), key=lambda demand: demand.stage == "Init"):
             left = demand.cards
             for position, (kind, memory, compute) in enumerate(cards):
-                fits = not demand.whole and memory >= demand.memory and compute >= demand.compute
-                if left and fits and kind in allowed:
-                    cards[position] = (kind, memory - demand.memory, compute - demand.compute)
+                size, share = demand.takes(Card("", *kind, ""))
+                if demand.stage == "Init":
+                    left -= bool(left) and kind in allowed and kind[1] >= size  # what is there anyway
+                elif left and not demand.whole and memory >= size and compute >= share and kind in allowed:
+                    cards[position] = (kind, memory - size, compute - share)
                     left -= 1
             for _ in range(left):
                 kind = dice.choice(allowed)
-                spare = (0, 0) if demand.whole else (kind[1] - demand.memory, 100 - demand.compute)
-                cards.append((kind, *spare))
+                size, share = demand.takes(Card("", *kind, ""))
+                cards.append((kind, kind[1] - size, 100 - share))
     for (model, memory), *_ in cards[:4]:
         sentence = sentence.with_cards(1, model=model, memory_mib=memory)
-    plugin = cards and all(demand.whole for each in manifests for demand in oracle.demands(each))
+    plugin = cards and all(
+        demand.from_plugin and demand.whole for each in manifests for demand in oracle.demands(each)
+    )
     one_kind = len({kind for kind, *_ in cards}) == 1
     return sentence.owned_by("device-plugin") if plugin and one_kind and dice.random() < 0.8 else sentence
 
@@ -178,7 +183,8 @@ def _holding(dice: random.Random, sentence: PodBuilder, where: str, world: World
     held = oracle.held_on(where, world.running, world)[card.id]
     whole = dice.random() < 0.3
     size, share = (card.memory, 100) if whole else (1024 * dice.randint(2, 14), dice.choice((0, 30, 60)))
-    if not oracle.serves(card, oracle.Demand(1, size, share, whole), {"metadata": {}}, held):
+    least = 0 if whole else size
+    if not oracle.serves(card, oracle.Demand(1, least, share, whole), {"metadata": {}}, held):
         return sentence
     piece = {"gpu": card.id, "memoryMiB": size, "computePercent": share, **({"whole": True} if whole else {})}
     text = json.dumps([{"name": "main", "slices": [piece]}])
@@ -288,8 +294,48 @@ def _with_port(dice: random.Random, sentence: PodBuilder) -> PodBuilder:
 
 
 def _with_gpu(dice: random.Random, sentence: PodBuilder, way: str) -> PodBuilder:
+    sentence = _asking(dice, _choosing(dice, sentence), way)
+    if way not in ("none", "several"):
+        for _ in range(dice.choice((0, 0, 0, 0, 1, 1, 2))):
+            sentence = _with_init(dice, sentence)
+    return sentence.exclusively() if dice.random() < 0.18 else sentence
+
+
+def _choosing(dice: random.Random, sentence: PodBuilder) -> PodBuilder:
+    """A choice of cards, in one of all the ways to say it; the nodes are called n0 to n4, or more."""
     if dice.random() < 0.15:
         sentence = sentence.of_model(*dice.sample(("T4", "A10"), dice.choice((1, 1, 2))))
+    elif dice.random() < 0.12:
+        key = dice.choice(
+            ("ai.centaurus.io/gpu-model-not", "nvidia.com/use-gputype", "nvidia.com/nouse-gputype")
+        )
+        sentence = sentence.annotated(
+            {key: dice.choice(("T4", "A10") if key.startswith("ai") else ("t4", "a1"))}
+        )
+    if dice.random() < 0.15:
+        cards = [(f"n{dice.randint(0, 4)}", dice.randint(0, 2)) for _ in range(dice.choice((3, 5)))]
+        called = [card_uuid(*each) if dice.random() < 0.5 else f"{each[0]}/{each[1]}" for each in cards]
+        key = dice.choice(("ai.centaurus.io/gpu-uuid", "ai.centaurus.io/gpu-uuid-not"))
+        if len(set(called)) >= 3:  # fewer would be refused where three cards are asked for
+            sentence = sentence.annotated({key: ",".join(called)})
+    return sentence
+
+
+def _with_init(dice: random.Random, sentence: PodBuilder) -> PodBuilder:
+    """One more init container or sidecar with cards."""
+    number = len(sentence.body["spec"].get("initContainers", []))
+    asked = dice.choice(
+        (
+            {"nvidia.com/gpu": "1"},
+            {"alnair/vgpu-memory": str(dice.randint(2, 16))},
+            {"alnair/vgpu-memory": str(dice.randint(2, 14)), "alnair/vgpu-compute": "60"},
+            {"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": str(dice.choice((30, 50, 100)))},
+        )
+    )
+    return sentence.with_init(f"init-{number}", asked, sidecar=dice.random() < 0.35)
+
+
+def _asking(dice: random.Random, sentence: PodBuilder, way: str) -> PodBuilder:
     match way:
         case "whole":
             return sentence.asking(gpu=dice.choice((1, 1, 2)))
@@ -298,15 +344,21 @@ def _with_gpu(dice: random.Random, sentence: PodBuilder, way: str) -> PodBuilder
         case "slice":
             return _slice(dice, sentence)
         case "several":
+            if dice.random() < 0.2:
+                return sentence.annotated({"ai.centaurus.io/gpu-count": str(dice.randint(1, 2))})
             memory = f"{dice.randint(2, 12)}Gi"
             return sentence.slice_by_annotation(
                 memory, compute=dice.choice((None, 40)), count=dice.randint(1, 3)
             )
         case "hami":
-            asked = {
-                "nvidia.com/gpu": str(dice.randint(1, 2)),
-                "nvidia.com/gpumem": str(1000 * dice.randint(2, 14)),
-            }
+            asked = {"nvidia.com/gpu": str(dice.randint(1, 2))}
+            asked |= dice.choice(
+                (
+                    {"nvidia.com/gpumem": str(1000 * dice.randint(2, 14))},
+                    {"nvidia.com/gpumem-percentage": str(dice.choice((30, 33, 50, 70)))},
+                    {"nvidia.com/gpucores": "50"},
+                )
+            )
             return sentence.asking(resources=asked)
         case "two":
             return _slice(dice, _slice(dice, sentence).with_container("second"))

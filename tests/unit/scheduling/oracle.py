@@ -7,8 +7,9 @@ code with the scheduler: dictionaries in, answers out. A pod is a manifest; it s
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -22,12 +23,25 @@ CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a card that somebody holds."""
+    """A part of a card that a container holds. `stage`: Init, Sidecar, or nothing for an ordinary container."""
 
     card: str
     memory: int
     compute: int
     whole: bool
+    container: str = "main"
+    stage: str = ""
+
+
+@dataclass(frozen=True)
+class Load:
+    """The most that one pod takes of one card at any time."""
+
+    memory: int = 0
+    compute: int = 0
+    sharers: int = 0
+    whole: bool = False
+    clash: bool = False  # a whole card, and another container of the pod on it at the same time
 
 
 @dataclass(frozen=True)
@@ -44,10 +58,46 @@ class Standing:
             return self.pieces
         text = self.pod["metadata"].get("annotations", {}).get("ai.centaurus.io/gpu-slices", "[]")
         return tuple(
-            Piece(one["gpu"], one["memoryMiB"], one["computePercent"], one.get("whole", False))
+            Piece(
+                one["gpu"],
+                one["memoryMiB"],
+                one["computePercent"],
+                one.get("whole", False),
+                container["name"],
+                container.get("stage", ""),
+            )
             for container in json.loads(text)
             for one in container["slices"]
         )
+
+
+def loads(pieces: Sequence[Piece]) -> dict[str, Load]:
+    """Card -> the most of it over the pod's life, lived through: pieces in the order in which containers start."""
+    most: dict[str, Load] = {}
+    for running in _lives(pieces):
+        for card in {piece.card for piece in running}:
+            on_it = [piece for piece in running if piece.card == card]
+            before, whole = most.get(card, Load()), any(piece.whole for piece in on_it)
+            most[card] = Load(
+                max(before.memory, sum(piece.memory for piece in on_it)),
+                max(before.compute, sum(piece.compute for piece in on_it)),
+                max(before.sharers, len(on_it)),
+                before.whole or whole,
+                before.clash or (whole and len(on_it) > 1),
+            )
+    return most
+
+
+def _lives(parts: Sequence[Any]) -> list[list[Any]]:
+    """Which of these run together, at every step of the pod's life."""
+    steps = []
+    for position, part in enumerate(parts):
+        if part.stage == "Init":
+            before = [each for each in parts[:position] if each.stage == "Sidecar"]
+            own = [each for each in parts if each.stage == "Init" and each.container == part.container]
+            steps.append(before + own)
+    steps.append([part for part in parts if part.stage != "Init"])
+    return steps
 
 
 @dataclass(frozen=True)
@@ -55,6 +105,7 @@ class Card:
     id: str
     model: str
     memory: int
+    place: str  # NODE/INDEX
 
 
 @dataclass
@@ -83,29 +134,30 @@ class World:
 
 
 def _cards_of(node: Manifest, topology: Manifest | None) -> list[Card]:
+    name = node["metadata"]["name"]
     if topology is not None:
         found = []
         for zone in topology["zones"]:
             if zone["type"] == "GPU":
                 said = {each["name"]: each["value"] for each in zone["attributes"]}
-                found.append(
-                    Card(said["uuid"], said["model"], amount(zone["resources"][0]["capacity"]) >> 20)
-                )
+                size = amount(zone["resources"][0]["capacity"]) >> 20
+                found.append(Card(said["uuid"], said["model"], size, f"{name}/{len(found)}"))
         return found
     notes, labels = node["metadata"].get("annotations", {}), node["metadata"]["labels"]
     if "ai.centaurus.io/physical-gpu-uuids" in notes:
         static = json.loads(notes["ai.centaurus.io/gpu-static"])
         size = int(static["mem_size"].removesuffix("MiB"))
         return [
-            Card(name, static["model"], size)
-            for name in notes["ai.centaurus.io/physical-gpu-uuids"].split(",")
+            Card(uuid, static["model"], size, f"{name}/{index}")
+            for index, uuid in enumerate(notes["ai.centaurus.io/physical-gpu-uuids"].split(","))
         ]
     if "nvidia.com/gpu.count" in labels:
         return [
             Card(
-                f"{node['metadata']['name']}/{index}",
+                f"{name}/{index}",
                 labels["nvidia.com/gpu.product"],
                 int(labels["nvidia.com/gpu.memory"]),
+                f"{name}/{index}",
             )
             for index in range(int(labels["nvidia.com/gpu.count"]))
         ]
@@ -314,11 +366,28 @@ def _too_many(
 
 
 def requests(pod: Manifest) -> dict[str, int]:
+    """Of all ordinary containers and sidecars, or of one init container and the sidecars before it, if that is more."""
     total = {"pods": 1}
     for container in pod["spec"]["containers"]:
-        for name, text in container.get("resources", {}).get("requests", {}).items():
-            total[name] = total.get(name, 0) + (thousandths(text) if name == "cpu" else amount(text))
+        _add(total, container)
+    sidecars: dict[str, int] = {}
+    peaks: list[dict[str, int]] = []
+    for container in pod["spec"].get("initContainers", []):
+        if container.get("restartPolicy") == "Always":
+            _add(total, container)
+            _add(sidecars, container)
+        else:
+            peaks.append(dict(sidecars))
+            _add(peaks[-1], container)
+    for peak in peaks:
+        for name, needed in peak.items():
+            total[name] = max(total.get(name, 0), needed)
     return total
+
+
+def _add(total: dict[str, int], container: Manifest) -> None:
+    for name, text in container.get("resources", {}).get("requests", {}).items():
+        total[name] = total.get(name, 0) + (thousandths(text) if name == "cpu" else amount(text))
 
 
 def resources_lack(pod: Manifest, node: str, others: Others, world: World) -> bool:
@@ -338,62 +407,122 @@ def resources_lack(pod: Manifest, node: str, others: Others, world: World) -> bo
 
 @dataclass(frozen=True)
 class Demand:
+    """`memory` of a whole card is the least that it must have."""
+
     cards: int
     memory: int
     compute: int
     whole: bool
+    percent: int = 0
+    container: str = "main"
+    stage: str = ""
+    from_plugin: bool = False
+
+    def takes(self, card: Card) -> tuple[int, int]:
+        if self.whole:
+            return card.memory, 100
+        exact = card.memory * self.percent / 100
+        return (math.ceil(exact) if self.percent else self.memory), self.compute
 
 
 def demands(pod: Manifest) -> list[Demand]:
-    found = []
-    for container in pod["spec"]["containers"]:
-        asked = container.get("resources", {}).get("limits", {})
-        whole = int(asked.get("nvidia.com/gpu", 0))
-        if "alnair/vgpu-memory" in asked:
-            size, share = int(asked["alnair/vgpu-memory"]) * 1024, int(asked.get("alnair/vgpu-compute", 0))
-            found.append(Demand(1, size, share, whole=False))
-        elif "nvidia.com/gpumem" in asked:
-            share = int(asked.get("nvidia.com/gpucores", 0))
-            found.append(Demand(whole or 1, int(asked["nvidia.com/gpumem"]), share, whole=False))
-        elif whole:
-            found.append(Demand(whole, 0, 0, whole=True))
     notes = pod["metadata"].get("annotations", {})
+    found = []
+    for container in pod["spec"].get("initContainers", []):
+        stage = "Sidecar" if container.get("restartPolicy") == "Always" else "Init"
+        found += [replace(each, stage=stage) for each in _demands_of(container)]
+    for container in pod["spec"]["containers"]:
+        found += _demands_of(container)
+    count = notes.get("ai.centaurus.io/gpu-count")
+    first = pod["spec"]["containers"][0]["name"]
     if "ai.centaurus.io/gpu-memory" in notes:
         size = amount(notes["ai.centaurus.io/gpu-memory"]) >> 20
-        share, count = notes.get("ai.centaurus.io/gpu-compute", 0), notes.get("ai.centaurus.io/gpu-count", 1)
-        found.append(Demand(int(count), size, int(share), whole=False))
+        share = int(notes.get("ai.centaurus.io/gpu-compute", 0))
+        found.append(Demand(int(count or 1), size, share, whole=False, container=first))
+    elif count is not None:
+        found.append(Demand(int(count), 0, 0, whole=True, container=first))
+    if notes.get("ai.centaurus.io/gpu-sharing") == "exclusive":
+        found = [each if each.whole else replace(each, whole=True, compute=0, percent=0) for each in found]
     return found
 
 
-def models(pod: Manifest) -> list[str]:
-    text = pod["metadata"].get("annotations", {}).get("ai.centaurus.io/gpu-model", "")
+def _demands_of(container: Manifest) -> list[Demand]:
+    asked, name = container.get("resources", {}).get("limits", {}), container["name"]
+    count = int(asked.get("nvidia.com/gpu", 0))
+    if "alnair/vgpu-memory" in asked:
+        size, share = int(asked["alnair/vgpu-memory"]) * 1024, int(asked.get("alnair/vgpu-compute", 0))
+        return [Demand(1, size, share, whole=False, container=name)]
+    share = int(asked.get("nvidia.com/gpucores", 0))
+    if "nvidia.com/gpumem" in asked or "nvidia.com/gpumem-percentage" in asked or share:
+        size, percent = int(asked.get("nvidia.com/gpumem", 0)), 0
+        if not size:
+            percent = int(asked.get("nvidia.com/gpumem-percentage", 100))
+        return [Demand(count or 1, size, share, False, percent, name, from_plugin=bool(count))]
+    return [Demand(count, 0, 0, whole=True, container=name, from_plugin=True)] if count else []
+
+
+def listed(pod: Manifest, key: str) -> list[str]:
+    text = pod["metadata"].get("annotations", {}).get(key, "")
     return text.split(",") if text else []
 
 
-def serves(card: Card, demand: Demand, pod: Manifest, held: Sequence[Piece]) -> bool:
-    """Whether the card has room for it beside what is held of it."""
-    if models(pod) and card.model not in models(pod):
+def names_cards(pod: Manifest) -> bool:
+    return bool(listed(pod, "ai.centaurus.io/gpu-uuid") or listed(pod, "ai.centaurus.io/gpu-uuid-not"))
+
+
+def picky(pod: Manifest) -> bool:
+    keys = ("ai.centaurus.io/gpu-model", "ai.centaurus.io/gpu-model-not")
+    return any(listed(pod, key) for key in (*keys, "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"))
+
+
+def right_model(model: str, pod: Manifest) -> bool:
+    only, like = listed(pod, "ai.centaurus.io/gpu-model"), listed(pod, "nvidia.com/use-gputype")
+    if only and model not in only:
         return False
-    if demand.whole:
-        return not held
-    return (
-        not any(piece.whole for piece in held)
-        and card.memory - sum(piece.memory for piece in held) >= demand.memory
-        and 100 - sum(piece.compute for piece in held) >= demand.compute
-        and len(held) < MOST_SHARERS
+    if like and not any(part.lower() in model.lower() for part in like):
+        return False
+    unlike = listed(pod, "nvidia.com/nouse-gputype")
+    return model not in listed(pod, "ai.centaurus.io/gpu-model-not") and not any(
+        part.lower() in model.lower() for part in unlike
     )
 
 
-Held = dict[str, tuple[Piece, ...]]
+def right_card(card: Card, pod: Manifest) -> bool:
+    called = {card.id, card.place}
+    only = listed(pod, "ai.centaurus.io/gpu-uuid")
+    if only and called.isdisjoint(only):
+        return False
+    return right_model(card.model, pod) and called.isdisjoint(listed(pod, "ai.centaurus.io/gpu-uuid-not"))
+
+
+def serves(card: Card, demand: Demand, pod: Manifest, held: Sequence[Load]) -> bool:
+    """Whether the card has room for it beside what others hold of it."""
+    memory, compute = demand.takes(card)
+    own = Load(memory, compute, 1, demand.whole)
+    return right_card(card, pod) and card.memory >= demand.memory and fits(card, (*held, own))
+
+
+def fits(card: Card, held: Sequence[Load]) -> bool:
+    """Whether the card has all this, each the most of one pod."""
+    return (
+        not any(load.clash for load in held)
+        and (len(held) == 1 or not any(load.whole for load in held))
+        and card.memory >= sum(load.memory for load in held)
+        and sum(load.compute for load in held) <= 100
+        and sum(load.sharers for load in held) <= MOST_SHARERS
+    )
+
+
+Held = dict[str, tuple[Load, ...]]
 
 
 def held_on(node: str, others: Others, world: World) -> Held:
     held: Held = {card.id: () for card in world.cards(node)}
     for other in others:
         if other.node == node:
-            for piece in other.held:
-                if piece.card in held:
-                    held[piece.card] += (piece,)
+            for card, load in loads(other.held).items():
+                if card in held:
+                    held[card] += (load,)
     return held
 
 
@@ -404,15 +533,23 @@ def counted(pod: Manifest, node: str, others: Others, world: World) -> bool:
 
 
 def plugin_serves(pod: Manifest, node: str, others: Others, world: World) -> bool:
-    """A device plugin gives whole cards, any of them."""
-    right = not models(pod) or (
-        bool(world.cards(node)) and all(card.model in models(pod) for card in world.cards(node))
+    """A device plugin gives whole cards that it is asked for, any of them."""
+    asked = demands(pod)
+    least = max(demand.memory for demand in asked)
+    right = not (picky(pod) or least) or (
+        bool(world.cards(node))
+        and all(right_model(card.model, pod) and card.memory >= least for card in world.cards(node))
     )
-    return all(demand.whole for demand in demands(pod)) and right and counted(pod, node, others, world)
+    return (
+        all(demand.whole and demand.from_plugin for demand in asked)
+        and not names_cards(pod)
+        and right
+        and counted(pod, node, others, world)
+    )
 
 
 def cards_lack(pod: Manifest, node: str, others: Others, world: World) -> bool:
-    """One demand after the other, each as if it were the only one, but whole cards all together."""
+    """One demand after the other, each as if it were the only one, but whole cards of one moment all together."""
     if not demands(pod):
         return False
     if not world.owned(node):
@@ -424,32 +561,45 @@ def cards_lack(pod: Manifest, node: str, others: Others, world: World) -> bool:
     ):
         return True
     held = held_on(node, others, world)
-    whole = sum(demand.cards for demand in demands(pod) if demand.whole)
-    return any(
-        sum(serves(card, demand, pod, held[card.id]) for card in world.cards(node))
-        < (whole if demand.whole else demand.cards)
-        for demand in demands(pod)
-    )
+    for running in _lives(demands(pod)):
+        for demand in running:
+            needed = demand.cards
+            if demand.whole:
+                needed = sum(each.cards for each in running if each.whole and each.memory >= demand.memory)
+            if sum(serves(card, demand, pod, held[card.id]) for card in world.cards(node)) < needed:
+                return True
+    return False
 
 
 def deal(pods: Sequence[Manifest], node: str, held: Held, world: World) -> bool:
     """Whether there are cards for all demands of all these pods at once."""
-    return _deal([(pod, demand) for pod in pods for demand in demands(pod)], node, held, world)
-
-
-def _deal(wanted: Sequence[tuple[Manifest, Demand]], node: str, held: Held, world: World) -> bool:
-    if not wanted:
+    if not pods:
         return True
-    pod, demand = wanted[0]
-    good = [card for card in world.cards(node) if serves(card, demand, pod, held[card.id])]
-    for chosen in combinations(good, demand.cards):
+    for pieces in _dealt(pods[0], demands(pods[0]), (), node, held, world):
         more = dict(held)
-        for card in chosen:
-            size, share = (card.memory, 100) if demand.whole else (demand.memory, demand.compute)
-            more[card.id] += (Piece(card.id, size, share, demand.whole),)
-        if _deal(wanted[1:], node, more, world):
+        for card, load in loads(pieces).items():
+            more[card] += (load,)
+        if deal(pods[1:], node, more, world):
             return True
     return False
+
+
+def _dealt(
+    pod: Manifest, left: Sequence[Demand], given: tuple[Piece, ...], node: str, held: Held, world: World
+) -> Iterator[tuple[Piece, ...]]:
+    """Every way to give one pod its cards."""
+    if not left:
+        yield given
+        return
+    demand, by_id = left[0], {card.id: card for card in world.cards(node)}
+    good = [card for card in by_id.values() if serves(card, demand, pod, held[card.id])]
+    for chosen in combinations(good, demand.cards):
+        pieces = given + tuple(
+            Piece(card.id, *demand.takes(card), demand.whole, demand.container, demand.stage)
+            for card in chosen
+        )
+        if all(fits(by_id[card], (*held[card], load)) for card, load in loads(pieces).items()):
+            yield from _dealt(pod, left[1:], pieces, node, held, world)
 
 
 # -- all rules ---------------------------------------------------------------------------------------------------
@@ -525,19 +675,22 @@ def _wrong_cards(one: Standing, others: Others, world: World) -> str:
         for piece in given:
             if piece.card not in by_id or not serves(by_id[piece.card], demand, one.pod, held[piece.card]):
                 return f"{piece} does not serve {demand} beside {held.get(piece.card)}"
-            size, share = (by_id[piece.card].memory, 100) if demand.whole else (demand.memory, demand.compute)
-            if (piece.memory, piece.compute, piece.whole) != (size, share, demand.whole):
+            if (piece.memory, piece.compute) != demand.takes(by_id[piece.card]):
                 return f"{piece} is not {demand}"
-        for piece in given:
-            held[piece.card] += (piece,)
+            if (piece.whole, piece.container, piece.stage) != (demand.whole, demand.container, demand.stage):
+                return f"{piece} is not {demand}"
+    for card, load in loads(one.held).items():
+        if not fits(by_id[card], (*held[card], load)):
+            return f"{load} does not fit on {card} beside {held[card]}"
     return f"{left} was not asked for" if left else ""
 
 
 # -- every placement ---------------------------------------------------------------------------------------------
 
 
-def most_that_fit(gang: Sequence[Manifest], world: World) -> int:
-    """The largest number of members that any good plan places. Equal pods stand in order: names do not matter."""
+def most_that_fit(gang: Sequence[Manifest], world: World, among: Collection[str] | None = None) -> int:
+    """The largest number of members that any good plan places (on these nodes). Equal pods stand in order: names do
+    not matter."""
     kinds: list[tuple[Manifest, int]] = []
     for pod in gang:
         bare = {key: value for key, value in pod["metadata"].items() if key != "name"}
@@ -548,18 +701,19 @@ def most_that_fit(gang: Sequence[Manifest], world: World) -> int:
                 break
         else:
             kinds.append((pod, 1))
-    return _Trial([pod for pod, count in kinds for _ in range(count)], world).most()
+    return _Trial([pod for pod, count in kinds for _ in range(count)], world, among).most()
 
 
 class _Trial:
-    def __init__(self, gang: Sequence[Manifest], world: World) -> None:
+    def __init__(self, gang: Sequence[Manifest], world: World, among: Collection[str] | None) -> None:
         self.gang, self.world = gang, world
         self.best = 0
         self.open: dict[int, list[str]] = {
             id(pod): [
                 name
                 for name in world.nodes
-                if not any(fails(pod, name, (), world) for fails in FIXED.values())
+                if (among is None or name in among)
+                and not any(fails(pod, name, (), world) for fails in FIXED.values())
             ]
             for pod in gang
         }

@@ -29,6 +29,7 @@ def test_the_filters_are_asked_in_this_order() -> None:
         "InterPodAffinity",
         "PodTopologySpread",
         "NodeResourcesFit",
+        "Delivery",
         "GPUCards",
     ]
 

@@ -12,7 +12,7 @@ from alnair.api.gpurequest import CardDemand
 from alnair.scheduling.plugins.gpu_cards import GPUCards, describe
 from alnair.state.holding import Slice
 from harness.builders import NodeBuilder, PodBuilder, node, pod
-from unit.builders import GIB, Cluster, advertising, all_of, gpu, holds, part
+from unit.builders import GIB, Cluster, advertising, all_of, card, gpu, holds, part
 
 A = node("a")
 RULE = GPUCards()
@@ -302,9 +302,192 @@ def test_cards_that_are_all_taken_are_said_to_be() -> None:
     ]
 
 
+COUNTED = node("a").with_cards(2, model="A10", memory_mib=LARGE).owned_by("device-plugin")
+MIXED = (
+    node("a").with_cards(1, model="Tesla-T4", memory_mib=SMALL).with_cards(1, model="A100", memory_mib=LARGE)
+)
+
+
+@pytest.mark.parametrize(
+    ("there", "asking", "fits"),
+    [
+        pytest.param(MIXED, pod("p").asking(gpu=1).annotated({names.GPU_MODEL_NOT: "A100"}), True, id="not that one"),
+        pytest.param(
+            MIXED, pod("p").asking(gpu=1).annotated({names.GPU_MODEL_NOT: "A100,Tesla-T4"}), False, id="neither"
+        ),
+        pytest.param(MIXED, pod("p").asking(gpu=1).annotated({names.HAMI_USE_TYPE: "t4"}), True, id="HAMi: a part"),
+        pytest.param(
+            MIXED, pod("p").asking(gpu=2).annotated({names.HAMI_NO_USE_TYPE: "tesla"}), False, id="HAMi: not such"
+        ),
+        pytest.param(MIXED, pod("p").asking(gpu=1).on_cards(card("a", 1)), True, id="by UUID"),
+        pytest.param(MIXED, pod("p").asking(gpu=1).on_cards("a/0"), True, id="by node and index"),
+        pytest.param(MIXED, pod("p").asking(gpu=1).on_cards("b/0", "a/2"), False, id="cards of others"),
+        pytest.param(MIXED, pod("p").slice(memory_gib=20).on_cards("a/0"), False, id="the card named is too small"),
+        pytest.param(
+            MIXED, pod("p").asking(gpu=2).annotated({names.GPU_UUID_NOT: card("a", 0)}), False, id="all but this"
+        ),
+        pytest.param(MIXED, pod("p").slice(memory_gib=20).exclusively(), True, id="one large enough, all of it"),
+        pytest.param(
+            MIXED, pod("p").slice_by_annotation("20Gi", count=2).exclusively(), False, id="two large enough"
+        ),
+        pytest.param(MIXED, pod("p").annotated({names.GPU_COUNT: "2"}), True, id="whole cards by annotation"),
+        pytest.param(
+            MIXED,
+            pod("p").slice(memory_gib=20).exclusively().with_init("i", {names.NVIDIA_GPU: "2"}),
+            True,
+            id="two whole cards before it starts, one afterwards",
+        ),
+        pytest.param(
+            MIXED,
+            pod("p").slice(memory_gib=20).exclusively().with_init("i", {names.NVIDIA_GPU: "2"}, sidecar=True),
+            False,
+            id="two whole cards beside it",
+        ),
+        pytest.param(
+            MIXED, pod("p").asking(resources={names.NVIDIA_GPUMEM_PERCENTAGE: "100"}), True, id="all of a card's memory"
+        ),
+        pytest.param(COUNTED, pod("p").asking(gpu=1).with_init("i", {names.NVIDIA_GPU: "2"}), True, id="the most"),
+        pytest.param(
+            COUNTED, pod("p").asking(gpu=1).with_init("i", {names.NVIDIA_GPU: "2"}, sidecar=True), False, id="the sum"
+        ),
+        pytest.param(COUNTED, pod("p").asking(gpu=1).on_cards("a/0", "a/1"), False, id="plugin: none by name"),
+        pytest.param(COUNTED, pod("p").annotated({names.GPU_COUNT: "1"}), False, id="plugin: not asked for any"),
+        pytest.param(
+            COUNTED, pod("p").asking(gpu=1, resources=HAMI).exclusively(), True, id="plugin: all are large enough"
+        ),
+        pytest.param(
+            COUNTED,
+            pod("p").asking(gpu=1, resources={names.NVIDIA_GPUMEM: "50000"}).exclusively(),
+            False,
+            id="plugin: none is",
+        ),
+        pytest.param(COUNTED, pod("p").asking(gpu=1).annotated({names.HAMI_USE_TYPE: "a10"}), True, id="HAMi"),
+        pytest.param(COUNTED, pod("p").asking(gpu=1).annotated({names.GPU_MODEL_NOT: "A10"}), False, id="plugin: not"),
+    ],
+)  # fmt: skip
+def test_cards_by_choice_by_moment_and_by_size(there: NodeBuilder, asking: PodBuilder, fits: bool) -> None:
+    assert passes(Cluster(there), asking) is fits
+
+
+@pytest.mark.parametrize(
+    ("percent", "free", "fits"),
+    [
+        (50, SMALL // 2, True),
+        (51, SMALL // 2, False),
+        (33, SMALL * 33 // 100, False),
+        (33, SMALL * 33 // 100 + 1, True),
+    ],
+)
+def test_per_cent_are_of_the_card_and_rounded_up(percent: int, free: int, fits: bool) -> None:
+    cluster = Cluster(node("a").with_cards(1, memory_mib=SMALL))
+    cluster.state.hold("tenant", holds("a", part("a", 0, SMALL - free)))
+    asking = pod("p").asking(resources={names.NVIDIA_GPUMEM_PERCENTAGE: str(percent)})
+    assert passes(cluster, asking) is fits
+    if fits:
+        ((_, holding),) = cluster.place(asking).placements
+        assert [piece.memory_mib for piece in holding.slices()] == [-(-SMALL * percent // 100)]
+
+
+@pytest.mark.parametrize(
+    ("there", "asking", "reason"),
+    [
+        pytest.param(
+            MIXED,
+            pod("p").asking(gpu=1).annotated({names.GPU_MODEL_NOT: "A100,Tesla-T4"}),
+            "has no GPU of model other than A100 and Tesla-T4",
+            id="models denied",
+        ),
+        pytest.param(
+            MIXED,
+            pod("p").asking(gpu=1).annotated({names.HAMI_USE_TYPE: "h100,h200"}),
+            "has no GPU of model like H100 or H200",
+            id="HAMi's parts",
+        ),
+        pytest.param(
+            MIXED,
+            pod("p").asking(gpu=1).on_cards("b/0"),
+            "has none of the GPUs that the pod names",
+            id="named",
+        ),
+        pytest.param(
+            COUNTED,
+            pod("p").asking(gpu=1).on_cards("a/0"),
+            "has its GPUs owned by a device plugin, which gives cards of its own choice, none by UUID",
+            id="named, of a plugin",
+        ),
+        pytest.param(
+            COUNTED,
+            pod("p").annotated({names.GPU_COUNT: "1"}),
+            "has its GPUs owned by a device plugin, which gives only what nvidia.com/gpu asks for",
+            id="by annotation, of a plugin",
+        ),
+        pytest.param(
+            COUNTED,
+            pod("p").asking(gpu=1, resources={names.NVIDIA_GPUMEM: "50000"}).exclusively(),
+            "has GPUs of unknown or too small size owned by a device plugin, which may give any",
+            id="too small, of a plugin",
+        ),
+        pytest.param(
+            MIXED,
+            pod("p").slice_by_annotation("20Gi", count=2).exclusively(),
+            "has too few free whole GPUs of 20 GiB or more (2 needed on one node, a has 1)",
+            id="too few of that size",
+        ),
+        pytest.param(
+            MIXED,
+            pod("p").asking(gpu=3).with_init("i", {names.NVIDIA_GPU: "4"}),
+            "has too few free whole GPUs (4 needed on one node, a has 2)",
+            id="before it starts",
+        ),
+    ],
+)
+def test_why_a_choice_leaves_nothing(there: NodeBuilder, asking: PodBuilder, reason: str) -> None:
+    assert reasons(Cluster(there), asking) == [(reason, 1)]
+
+
+@pytest.mark.parametrize(
+    ("asking", "told"),
+    [
+        pytest.param(
+            pod("p").slice(memory_gib=48),
+            "needs 48 GiB on one card, larger than any card: the largest has 40 GiB on node a, but of 1 node",
+            id="slice",
+        ),
+        pytest.param(
+            pod("p").slice(memory_gib=20).of_model("Tesla-T4"),
+            "larger than any card that the pod allows: the largest has 16 GiB on node a",
+            id="among the models",
+        ),
+        pytest.param(
+            pod("p").slice(memory_gib=48).exclusively(),
+            "1 whole GPU of 48 GiB or more, larger than any card: the largest has 40 GiB",
+            id="whole",
+        ),
+    ],
+)
+def test_a_slice_larger_than_any_card_is_called_that_at_once(asking: PodBuilder, told: str) -> None:
+    assert told in Cluster(MIXED.cordoned()).refuses(asking), "whatever else is the matter with the node"
+
+
+def test_a_slice_that_only_waits_for_room_is_not_called_too_large() -> None:
+    cluster = Cluster(MIXED)
+    cluster.state.hold("tenant", holds("a", all_of("a", 1, LARGE)))
+    assert "larger than any" not in cluster.refuses(pod("p").slice(memory_gib=20))
+
+
 @pytest.mark.parametrize(
     ("demands", "text"),
     [
+        ([CardDemand("c", 1, 0, 0, whole=False, memory_percent=30)], "30 % of the memory on one card"),
+        ([CardDemand("c", 2, 6144, 0, whole=True)], "2 whole GPUs of 6 GiB or more"),
+        (
+            [
+                CardDemand("i", 2, 0, 0, whole=True, stage="Init"),
+                CardDemand("s", 1, 700, 0, whole=False, stage="Sidecar"),
+                CardDemand("c", 1, 0, 0, whole=True),
+            ],
+            "2 whole GPUs before it starts plus 700 MiB on one card in a sidecar plus 1 whole GPU",
+        ),
         ([CardDemand("c", 1, 0, 0, whole=True)], "1 whole GPU"),
         ([CardDemand("c", 8, 0, 0, whole=True)], "8 whole GPUs"),
         ([CardDemand("c", 1, 6144, 0, whole=False)], "6 GiB on one card"),

@@ -13,7 +13,7 @@ from alnair.scheduling.profile import Profile, UnknownRule, build
 from alnair.scheduling.search import Plan, Refusal
 from alnair.state.holding import ContainerShare
 from harness.builders import PodBuilder, node, nodes, pod
-from unit.builders import GIB, PACK, SPREAD, Cluster, all_of, given, holds, part, times, where
+from unit.builders import GIB, PACK, SPREAD, Cluster, all_of, card_name, given, holds, part, times, where
 
 WORKER = pod("w").asking(gpu=1)
 SLICER = pod("s").slice(memory_gib=6)
@@ -160,6 +160,62 @@ def test_containers_that_fit_apart_but_not_together_are_refused_in_words() -> No
     assert cluster.refuses(asking).endswith(
         "of 1 node: 1 has no cards that fit all containers of the pod together."
     )
+
+
+def shares_of(cluster: Cluster, asking: PodBuilder) -> dict[str, list[str]]:
+    """Container -> its cards, once the pod has its place."""
+    ((_, holding),) = cluster.place(asking).placements
+    return {
+        share.name: [card_name("a", piece.card) for piece in share.slices] for share in holding.containers
+    }
+
+
+def test_an_init_container_has_what_the_pod_has_anyway() -> None:
+    cluster = Cluster(node("a").with_cards(3, memory_mib=24576))
+    asking = pod("p").slice(memory_gib=8).with_container("second").slice(memory_gib=20)
+    shares = shares_of(cluster, asking.with_init("i", {names.VGPU_MEMORY: "18"}))
+    assert shares["i"] == shares["second"] != shares["main"]
+    assert sorted(cluster.cards("a")) == [(0, 0), (8192, 1), (20480, 1)]
+
+
+def test_a_large_init_container_has_the_rest_of_the_pod_within_its_card() -> None:
+    cluster = Cluster(node("a").with_cards(1, model="T4", memory_mib=16384).with_cards(1, memory_mib=24576))
+    shares = shares_of(cluster, pod("p").slice(memory_gib=4).with_init("i", {names.VGPU_MEMORY: "20"}))
+    assert shares == {"i": ["a#1"], "main": ["a#1"]}
+    assert cluster.cards("a") == [(0, 0), (20480, 1)]
+
+
+def test_init_containers_take_turns_and_sidecars_stay() -> None:
+    cluster = Cluster(node("a").with_cards(1, memory_mib=24576))
+    gib = [{names.VGPU_MEMORY: str(size)} for size in (20, 4, 18, 16)]
+    asking = pod("p").with_init("i", gib[0]).with_init("s", gib[1], sidecar=True).with_init("j", gib[2])
+    cluster.place(asking.slice(memory_gib=16))
+    assert cluster.cards("a") == [(22 * GIB, 2)], "the sidecar and the second init container"
+    cluster.place(pod("beside").slice(memory_gib=2))
+    assert "all cards are taken" in cluster.refuses(pod("late").slice(memory_gib=1))
+
+
+def test_a_whole_card_before_it_starts_is_whole_for_all_of_the_pods_life() -> None:
+    cluster = Cluster(node("a").with_cards(1, memory_mib=24576))
+    cluster.place(pod("p").slice(memory_gib=4).with_init("i", {names.NVIDIA_GPU: "1"}))
+    assert cluster.cards("a") == [(24576, 1)]
+    assert "all cards are taken" in cluster.refuses(pod("late").slice(memory_gib=1))
+
+
+def test_a_device_plugin_counts_init_containers_as_kubernetes_does() -> None:
+    cluster = Cluster(node("a").with_cards(4).owned_by("device-plugin"))
+    asking = pod("p").asking(gpu=1).with_init("i", {names.NVIDIA_GPU: "2"})
+    plan = cluster.place(*times(asking, 2))
+    assert [holding.counted for _, holding in plan.placements] == [2, 2]
+    assert cluster.free("a", names.NVIDIA_GPU) == 0
+
+
+def test_an_exclusive_slice_is_recorded_as_a_whole_card() -> None:
+    cluster = Cluster(node("a").with_cards(1, model="T4", memory_mib=16384).with_cards(1, memory_mib=24576))
+    ((_, holding),) = cluster.place(pod("p").slice(memory_gib=20).exclusively()).placements
+    assert [(card_name("a", piece.card), piece.memory_mib, piece.whole) for piece in holding.slices()] == [
+        ("a#1", 24576, True)
+    ]
 
 
 def test_whole_cards_of_two_containers_are_different_cards() -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from alnair.api import names
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.search import Plan
-from alnair.state.holding import Holding, Slice
+from alnair.state.holding import Holding
 from alnair.state.shapes import PodShape
 from harness.builders import NodeBuilder, PodBuilder, node, pod
 from unit.builders import PACK, SPREAD, Cluster, times
+from unit.replay import Peak, peaks
 
 SHARERS = 4
 MODELS = {"T4": 16384, "A10": 24576}
@@ -59,8 +62,37 @@ PODS = st.one_of(
         st.integers(1, 20),
         st.integers(1, 20),
     ),
+    st.builds(
+        lambda percent, count: pod("p").asking(
+            gpu=count, resources={names.NVIDIA_GPUMEM_PERCENTAGE: str(percent)}
+        ),
+        st.integers(1, 100),
+        st.integers(1, 2),
+    ),
+    st.builds(lambda size: pod("p").slice(memory_gib=size).exclusively(), st.integers(1, 24)),
     st.just(pod("p")),
 )
+INITS = st.lists(
+    st.tuples(
+        st.one_of(
+            st.integers(1, 2).map(lambda count: {names.NVIDIA_GPU: str(count)}),
+            st.integers(1, 24).map(lambda size: {names.VGPU_MEMORY: str(size), names.VGPU_COMPUTE: "40"}),
+        ),
+        st.booleans(),
+    ),
+    max_size=2,
+)
+
+
+def _with_inits(sentence: PodBuilder, inits: list[tuple[dict[str, str], bool]]) -> PodBuilder:
+    if names.GPU_MEMORY in sentence.body["metadata"].get("annotations", {}):
+        return sentence  # who asks by annotation does not ask by resource too
+    for number, (asked, sidecar) in enumerate(inits):
+        sentence = sentence.with_init(f"i{number}", asked, sidecar=sidecar)
+    return sentence
+
+
+PODS = st.one_of(PODS, st.builds(_with_inits, PODS, INITS))
 CLASSES = st.tuples(PODS, st.integers(1, 4), st.integers(0, 6), st.sampled_from(["", "", "T4", "A10"]))
 GANGS = st.lists(CLASSES, min_size=1, max_size=3)
 PROFILES = st.sampled_from([PACK, SPREAD])
@@ -107,6 +139,7 @@ def _check_members(cluster: Cluster, given_out: dict[str, tuple[PodShape, Holdin
     for shape, holding in given_out.values():
         there = cluster.state.nodes[holding.node]
         models = {card.id: card.model for card in cluster.state.inventories[holding.node].cards}
+        sizes = {card.id: card.memory_mib for card in cluster.state.inventories[holding.node].cards}
         assert not there.unschedulable
         assert [share.name for share in holding.containers] == [
             demand.container for demand in shape.gpu.demands
@@ -119,14 +152,16 @@ def _check_members(cluster: Cluster, given_out: dict[str, tuple[PodShape, Holdin
                 )
                 for piece in share.slices:
                     assert piece.whole is demand.whole
-                    assert not shape.gpu.models or models[piece.card] in shape.gpu.models
-                    if not demand.whole:
-                        assert (piece.memory_mib, piece.compute_percent) == (
-                            demand.memory_mib,
-                            demand.compute_percent,
-                        )
+                    assert shape.gpu.choice.likes_model(models[piece.card])
+                    size = sizes[piece.card]
+                    if demand.whole:
+                        assert piece.memory_mib == size >= demand.memory_mib
+                    else:
+                        wanted = math.ceil(size * demand.memory_percent / 100) or demand.memory_mib
+                        assert (piece.memory_mib, piece.compute_percent) == (wanted, demand.compute_percent)
             else:
-                assert demand.whole, "a device plugin gives no slices"
+                assert demand.whole
+                assert not demand.named, "a device plugin gives no slices"
                 assert (share.counted, share.slices) == (demand.cards, ())
 
 
@@ -142,18 +177,16 @@ def _check_nodes(cluster: Cluster, given_out: dict[str, tuple[PodShape, Holding]
 
 
 def _check_cards(cluster: Cluster, given_out: dict[str, tuple[PodShape, Holding]]) -> None:
-    on_card: defaultdict[str, list[Slice]] = defaultdict(list)
+    on_card: defaultdict[str, list[Peak]] = defaultdict(list)
     for _, holding in given_out.values():
-        for piece in holding.slices():
-            on_card[piece.card].append(piece)
+        for card, peak in peaks(holding.containers).items():
+            on_card[card].append(peak)
     sizes = {card.id: card.memory_mib for each in cluster.state.inventories.values() for card in each.cards}
-    for card, slices in on_card.items():
-        assert sum(piece.memory_mib for piece in slices) <= sizes[card]
-        assert sum(piece.compute_percent for piece in slices) <= 100
-        assert len(slices) <= SHARERS
-        assert len(slices) == 1 or not any(piece.whole for piece in slices), (
-            "a whole card is shared with nobody"
-        )
+    for card, pods in on_card.items():
+        assert sum(peak.memory for peak in pods) <= sizes[card]
+        assert sum(peak.compute for peak in pods) <= 100
+        assert sum(peak.users for peak in pods) <= SHARERS
+        assert len(pods) == 1 or not any(peak.whole for peak in pods), "a whole card is shared with nobody"
     draft = cluster.state.draft()
     assert (draft.card_free_memory >= 0).all()
     assert (draft.card_free_slots >= 0).all()
@@ -165,7 +198,8 @@ def test_one_pod_is_refused_only_where_no_node_could_take_it(
     nodes: list[NodeBuilder], asking: PodBuilder, profile: Profile
 ) -> None:
     """For a gang of one with one GPU container the search is exact: a no means that every single node says no."""
-    if len(asking.body["spec"]["containers"]) > 1:
+    spec = asking.body["spec"]
+    if len(spec["containers"]) > 1 or "initContainers" in spec:
         return
     together = isinstance(Cluster(*nodes).try_([asking], profile=profile), Plan)
     alone = any(isinstance(Cluster(each).try_([asking], profile=profile), Plan) for each in nodes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from alnair.api import names
@@ -13,6 +15,15 @@ from unit.builders import PACK, Cluster, advertising, all_of, holds, part
 A = node("a").with_cards(2, memory_mib=24576).labelled(pool="x")
 WHOLE = holds("a", all_of("a", 0, 24576))
 SLICE = holds("a", part("a", 1, 6144, 50))
+EARLY = pod("p").slice(memory_gib=6, compute=50).with_init("i", {names.NVIDIA_GPU: "1"})
+EARLIER = Holding(
+    "a",
+    (
+        ContainerShare("i", (all_of("a", 1, 24576),), stage="Init"),
+        ContainerShare("main", (part("a", 1, 6144, 50),)),
+    ),
+)
+HALF = pod("p").asking(resources={names.NVIDIA_GPUMEM_PERCENTAGE: "50"})
 COUNTED = Holding("b", (ContainerShare("main", counted=2),))
 
 
@@ -47,6 +58,24 @@ def matched(
         pytest.param(pod("p").slice(memory_gib=24), WHOLE, False, id="a slice is not a whole card"),
         pytest.param(pod("p"), WHOLE, False, id="who needs no GPU takes no card"),
         pytest.param(pod("p"), Holding("a"), True, id="no GPU for no GPU"),
+        pytest.param(EARLY, EARLIER, True, id="the same before it starts"),
+        pytest.param(
+            EARLY, replace(EARLIER, containers=EARLIER.containers[1:]), False, id="nothing before it"
+        ),
+        pytest.param(
+            pod("p").slice(memory_gib=6, compute=50).with_init("i", {names.NVIDIA_GPU: "1"}, sidecar=True),
+            EARLIER,
+            False,
+            id="a sidecar is no init container",
+        ),
+        pytest.param(HALF, holds("a", part("a", 1, 12288)), True, id="half of the very card"),
+        pytest.param(HALF, holds("a", part("a", 1, 12287)), False, id="less than half of it"),
+        pytest.param(pod("p").slice(memory_gib=6).exclusively(), WHOLE, True, id="large enough, all of it"),
+        pytest.param(pod("p").slice(memory_gib=25).exclusively(), WHOLE, False, id="all of it is not enough"),
+        pytest.param(pod("p").asking(gpu=1).on_cards("a/1"), WHOLE, False, id="another card than it names"),
+        pytest.param(
+            pod("p").annotated({names.GPU_COUNT: "2"}), COUNTED, False, id="no number to ask a plugin for"
+        ),
     ],
 )
 def test_a_place_fits_exactly_or_not_at_all(asking: PodBuilder, place: Holding, fits: bool) -> None:

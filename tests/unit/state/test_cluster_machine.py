@@ -10,15 +10,16 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from alnair.api.topology import NodeResourceTopology
 from alnair.sandbox.fleet import A10, T4, topology
-from alnair.state.cluster import ClusterState, foreign_slices, guest
-from alnair.state.holding import Holding, Slice
+from alnair.state.cluster import ClusterState, guest
+from alnair.state.holding import ContainerShare, Holding, Slice, parse_annotation
 from alnair.state.inventory import conclude
 from alnair.state.nodes import Node
 from alnair.state.pods import Pod
 from alnair.state.selectors import PodSet, Requirement, Selector
 from alnair.state.shapes import APART
 from harness.builders import PodBuilder, node, pod
-from unit.builders import advertising, as_node, as_pod, card, holds
+from unit.builders import advertising, as_node, as_pod, card
+from unit.replay import Peak, peaks
 
 NODES = st.sampled_from(["a", "b", "c", "d"])
 UIDS = st.sampled_from([f"u{number}" for number in range(6)])
@@ -31,7 +32,12 @@ SLICES = st.builds(
     st.integers(0, 100),
     st.booleans(),
 )
-HOLDINGS = st.builds(lambda name, slices: holds(name, *slices), NODES, st.lists(SLICES, max_size=3))
+SHARES = st.builds(
+    lambda slices, stage: ContainerShare("main", tuple(slices), stage=stage),
+    st.lists(SLICES, min_size=1, max_size=2),
+    st.sampled_from(["", "", "Init", "Sidecar"]),
+)
+HOLDINGS = st.builds(Holding, NODES, st.lists(SHARES, max_size=3).map(tuple))
 APP = Selector((Requirement("app", "In", ("x",)),))
 ALL_OF_TEAM = PodSet(("team",), APP)
 LIVING = PodSet(("team",), APP, living=True)
@@ -222,16 +228,17 @@ class Books(RuleBasedStateMachine):
         draft = self.state.draft()
         cards = conclude(self.nodes[name], self.topologies.get(name)).cards
         assert draft.card_ids[row] == tuple(each.id for each in cards)
-        slices = self.recount_slices(name)
-        assert draft.sliced[row] == len(slices)
+        pods = self.recount_cards(name)
+        assert draft.sliced[row] == sum(len(each) for each in pods)
         for index, each in enumerate(cards):
-            on_it = [piece for piece in slices if piece.card == each.id]
+            on_it = [had[each.id] for had in pods if each.id in had]
             assert draft.card_memory[row, index] == each.memory_mib
             assert draft.models[draft.card_model[row, index]] == each.model
-            assert draft.card_free_memory[row, index] == each.memory_mib - sum(p.memory_mib for p in on_it)
-            assert draft.card_free_compute[row, index] == 100 - sum(p.compute_percent for p in on_it)
-            assert draft.card_free_slots[row, index] == 16 - len(on_it)
-            assert draft.card_users[row, index] == len(on_it)
+            assert draft.card_index[row, index] == each.index
+            assert draft.card_free_memory[row, index] == each.memory_mib - sum(p.memory for p in on_it)
+            assert draft.card_free_compute[row, index] == 100 - sum(p.compute for p in on_it)
+            assert draft.card_free_slots[row, index] == 16 - sum(p.users for p in on_it)
+            assert draft.card_users[row, index] == sum(p.users for p in on_it)
             assert draft.card_exclusive[row, index] == sum(p.whole for p in on_it)
         assert not draft.card_memory[row, len(cards) :].any()
         assert not draft.card_users[row, len(cards) :].any()
@@ -243,12 +250,14 @@ class Books(RuleBasedStateMachine):
                 taken.update(dict(each.shape.requests))
         return taken
 
-    def recount_slices(self, name: str) -> list[Slice]:
-        slices = [piece for held in self.holdings.values() if held.node == name for piece in held.slices()]
+    def recount_cards(self, name: str) -> list[dict[str, Peak]]:
+        """What each pod takes of the node's cards: the most over its life."""
+        pods = [peaks(held.containers) for held in self.holdings.values() if held.node == name]
         for uid, each in self.pods.items():
-            if uid not in self.holdings and each.node == name and not each.terminal:
-                slices += foreign_slices(each)
-        return slices
+            annotated = each.slices and each.annotated_node == each.node
+            if uid not in self.holdings and each.node == name and not each.terminal and annotated:
+                pods.append(peaks(parse_annotation(each.slices)))
+        return pods
 
 
 Books.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alnair.api.stages import Stage
 from alnair.state.holding import (
     ContainerShare,
     Holding,
     Slice,
     containers_from_json,
     containers_to_json,
+    footprint,
     parse_annotation,
     shares_from_json,
     shares_to_json,
 )
+from unit.replay import peaks
 
 SLICES = st.builds(
     Slice, st.text(min_size=1, max_size=8), st.integers(0, 1 << 26), st.integers(0, 100), st.booleans()
 )
+STAGES: st.SearchStrategy[Stage] = st.sampled_from(["", "", "Init", "Sidecar"])
 SHARES = st.builds(
-    ContainerShare, st.text(max_size=8), st.lists(SLICES, max_size=3).map(tuple), st.integers(0, 1024)
+    ContainerShare, st.text(max_size=8), st.lists(SLICES, max_size=3).map(tuple), st.integers(0, 1024), STAGES
 )
 
 
@@ -46,6 +52,73 @@ def test_a_pods_shares_come_back_from_its_record(
     exact: tuple[ContainerShare, ...], counted: list[ContainerShare]
 ) -> None:
     assert shares_from_json(shares_to_json((*exact, *counted))) == (*exact, *counted)
+
+
+@given(st.lists(st.one_of(EXACT, COUNTED), max_size=4), st.lists(STAGES, min_size=4, max_size=4))
+def test_a_record_tells_what_a_pod_takes_whatever_its_containers_are(
+    shares: list[ContainerShare], stages: list[Stage]
+) -> None:
+    """Even where the apiserver has put the keys of every map in another order."""
+    shares = [
+        replace(share, name=f"c{number}", stage=stage)
+        for number, (share, stage) in enumerate(zip(shares, stages, strict=False))
+    ]
+    there = orjson.loads(orjson.dumps(shares_to_json(shares), option=orjson.OPT_SORT_KEYS))
+    before, after = Holding("n", tuple(shares)), Holding("n", shares_from_json(there))
+    assert sorted(after.footprint(), key=str) == sorted(before.footprint(), key=str)
+    assert after.counted == before.counted
+    assert {share.name: share for share in after.containers} == {share.name: share for share in shares}
+
+
+CARDS = st.builds(Slice, st.sampled_from("xyz"), st.integers(1, 100), st.integers(0, 100), st.booleans())
+LIVES = st.lists(
+    st.builds(
+        lambda slices, stage: ContainerShare("c", tuple(slices), stage=stage),
+        st.lists(CARDS, max_size=3, unique_by=lambda piece: piece.card),
+        STAGES,
+    ),
+    max_size=6,
+)
+
+
+@given(LIVES)
+def test_a_footprint_is_the_most_that_living_through_it_shows(containers: list[ContainerShare]) -> None:
+    told = {
+        use.card: (use.memory_mib, use.compute_percent, use.slots, use.whole) for use in footprint(containers)
+    }
+    lived = {
+        card: (peak.memory, peak.compute, peak.users, peak.whole) for card, peak in peaks(containers).items()
+    }
+    assert told == lived
+
+
+@pytest.mark.parametrize(
+    ("stages", "clash"),
+    [
+        pytest.param(("", ""), True, id="at the same time"),
+        pytest.param(("Init", ""), False, id="one after the other"),
+        pytest.param(("Init", "Init"), False, id="both before it starts, one after the other"),
+        pytest.param(("Sidecar", "Init"), True, id="a sidecar is still there"),
+        pytest.param(("Init", "Sidecar"), False, id="a sidecar that comes later is not"),
+        pytest.param(("Sidecar", ""), True, id="a sidecar stays"),
+    ],
+)
+def test_a_whole_card_beside_another_container_is_a_clash(stages: tuple[Stage, Stage], clash: bool) -> None:
+    whole, part = Slice("x", 100, 100, whole=True), Slice("x", 10, 0)
+    both = (ContainerShare("a", (whole,), stage=stages[0]), ContainerShare("b", (part,), stage=stages[1]))
+    (use,) = footprint(both)
+    assert use.clash is clash
+
+
+@pytest.mark.parametrize(
+    ("stages", "counted"),
+    [(("Init", ""), 2), (("", ""), 3), (("Sidecar", "Init"), 3), (("Init", "Sidecar"), 2)],
+)
+def test_cards_of_a_device_plugin_are_counted_by_moments_too(
+    stages: tuple[Stage, Stage], counted: int
+) -> None:
+    both = (ContainerShare("a", counted=2, stage=stages[0]), ContainerShare("b", counted=1, stage=stages[1]))
+    assert Holding("n", both).counted == counted
 
 
 @pytest.mark.parametrize("counts", [["main"], {"main": -1}, {"main": 1025}, {"main": "1"}, {"main": True}])
@@ -78,6 +151,8 @@ def test_a_card_of_two_containers_is_told_once() -> None:
         ('[{"name": "c", "slices": [{"gpu": "x", "memoryMiB": 99999999999}]}]', "from 0 to 67108864"),
         ('[{"name": "c", "slices": [{"gpu": "x", "computePercent": 101}]}]', "from 0 to 100"),
         ('[{"name": "c", "gpuCount": 1025}]', "gpuCount is '1025'"),
+        ('[{"name": "c", "stage": "Ini"}]', "stage is 'Ini'"),
+        ('[{"name": "c", "stage": ["Init"]}]', "stage is"),
         ("[" * 5000, "recursion|unexpected end|depth"),
         ("[" + " " * 70_000 + "]", "longer than 65536"),
     ],
@@ -93,7 +168,7 @@ JUNK: Any = st.recursive(
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.dictionaries(
-            st.sampled_from(["name", "slices", "gpu", "memoryMiB", "gpuCount"]), inner, max_size=3
+            st.sampled_from(["name", "slices", "gpu", "memoryMiB", "gpuCount", "stage"]), inner, max_size=3
         ),
     ),
 )

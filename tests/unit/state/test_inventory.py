@@ -20,6 +20,8 @@ UUIDS, COUNT, STATIC = names.PHYSICAL_GPU_UUIDS, names.PHYSICAL_GPU_COUNT, names
 VIRTUAL, MISSPELT = names.VIRTUAL_GPU_COUNT, names.VIRTUAL_GPU_COUNT_MISSPELT
 LABELS = {names.GFD_COUNT: "2", names.GFD_MEMORY: "24576", names.GFD_PRODUCT: "A10"}
 ONE_CARD = {UUIDS: "GPU-1", STATIC: '{"model": "K80", "mem_size": "12GiB"}'}
+HAMI = '[{"id": "GPU-7", "count": 10, "devmem": 24576, "devcore": 100, "type": "NVIDIA-A10", "health": true}]'
+READING = f"{names.PREFIX}gpu-"
 
 
 def concluded(
@@ -47,9 +49,11 @@ def test_a_node_of_which_nobody_tells_has_no_cards_and_no_problem() -> None:
     assert concluded() == Inventory()
 
 
-def test_zones_go_before_annotations_and_annotations_before_labels() -> None:
+def test_zones_go_before_hami_before_the_profiler_before_labels() -> None:
     zones = [zone("gpu-0", uuid="GPU-9")]
-    assert concluded(ONE_CARD, LABELS, zones).source == "NodeResourceTopology"
+    both = {**ONE_CARD, names.HAMI_REGISTER: HAMI}
+    assert concluded(both, LABELS, zones).source == "NodeResourceTopology"
+    assert concluded(both, LABELS).source == "HAMi"
     assert concluded(ONE_CARD, LABELS).source == "annotations"
     assert concluded({}, LABELS).source == "labels"
 
@@ -111,6 +115,9 @@ def test_zones_that_make_no_sense_are_named(zones: Any, problem: str) -> None:
 # -- annotations -------------------------------------------------------------------------------------------------
 
 
+SIZED_24 = '{"mem_size": "24GiB"}'
+
+
 @pytest.mark.parametrize(
     ("annotations", "cards"),
     [
@@ -135,6 +142,43 @@ def test_zones_that_make_no_sense_are_named(zones: Any, problem: str) -> None:
             [("a", "K80", 8192)],
             id="the size card by card goes before one size for all",
         ),
+        pytest.param(
+            {STATIC: "{'count': '2', 'model': 'Tesla K80', 'mem_size': '12GB', 'pcie_gen_width': '1x16'}"},
+            [("n/0", "Tesla K80", 11444), ("n/1", "Tesla K80", 11444)],
+            id="no UUIDs: named by node and index",
+        ),
+        pytest.param({STATIC: '{"count": 1, "mem_size": "1GiB"}'}, [("n/0", "", 1024)], id="a count that is a number"),
+        pytest.param({STATIC: '{"count": "1"}', COUNT: "1", VIRTUAL: "8"}, [("n/0", "", 8192)], id="GiB by index"),
+        pytest.param(
+            {UUIDS: "a", f"{READING}0": "{'mem_used': '11GB', 'mem_free': '1GB', 'pid-mem': [(1, '11094MB')]}"},
+            [("a", "", 10490)],
+            id="a reading tells the size, less the unit that rounding may have added",
+        ),
+        pytest.param(
+            {UUIDS: "a", f"{READING}0": '{"mem_used": "1000MiB", "mem_free": "15360 MiB"}'},
+            [("a", "", 16359)],
+            id="a reading in JSON, in MiB",
+        ),
+        pytest.param(
+            {UUIDS: "a,b", STATIC: SIZED_24, f"{READING}1": "{'mem_used': '1GB', 'mem_free': '15GB'}"},
+            [("a", "", 24576), ("b", "", 14305)],
+            id="a smaller card in a node with different ones",
+        ),
+        pytest.param(
+            {UUIDS: "a", STATIC: SIZED_24, f"{READING}0": "{'mem_used': '24GB', 'mem_free': '24GB'}"},
+            [("a", "", 24576)],
+            id="a reading never makes a card larger",
+        ),
+        pytest.param(
+            {UUIDS: "a", STATIC: SIZED_24, f"{READING}0": "{'mem_used': '24GB', 'mem_free': '1GB'}"},
+            [("a", "", 24576)],
+            id="a reading that rounding explains changes nothing",
+        ),
+        pytest.param(
+            {UUIDS: "a", STATIC: SIZED_24, f"{READING}0": "{'mem_used': 'much'}"},
+            [("a", "", 24576)],
+            id="a reading that says nothing",
+        ),
         pytest.param({UUIDS: "", COUNT: "0"}, [], id="a node that says it has none"),
         pytest.param({COUNT: "2"}, [], id="a count alone tells no card"),
     ],
@@ -146,12 +190,22 @@ def test_annotations_tell_cards(annotations: dict[str, str], cards: list[tuple[s
 
 
 SIZED = '{"mem_size": "1GiB"}'
+HALVES = "{'mem_used': '1GB', 'mem_free': '1GB'}"
 
 
 @pytest.mark.parametrize(
     ("annotations", "problem"),
     [
         pytest.param({UUIDS: "a,b", COUNT: "3", STATIC: SIZED}, "is 3 but", id="count and UUIDs differ"),
+        pytest.param({UUIDS: "a", STATIC: '{"count": "2", "mem_size": "1GiB"}'}, "is 2 but", id="static counts two"),
+        pytest.param({COUNT: "1", STATIC: '{"count": 2}'}, "is 2 but", id="two counts"),
+        pytest.param({STATIC: SIZED}, "has no count", id="neither count nor UUIDs"),
+        pytest.param({STATIC: '{"count": [2]}'}, "is list, not a number", id="a list of counts"),
+        pytest.param({STATIC: '{"count": true}'}, "is bool, not a number", id="a true count"),
+        pytest.param({STATIC: '{"count": "65", "mem_size": "1GiB"}'}, "out of range", id="a count of 65"),
+        pytest.param({UUIDS: "a", f"{READING}0": "{'mem_used': '1GB'}"}, "told nowhere", id="half a reading"),
+        pytest.param({UUIDS: "a", f"{READING}1": HALVES}, "told nowhere", id="of another"),
+        pytest.param({UUIDS: "a", f"{READING}0": HALVES.replace("1", "0")}, "has 0 MiB", id="no size left"),
         pytest.param({UUIDS: "a", COUNT: "٣", STATIC: SIZED}, "plain integer", id="an Arabic digit"),
         pytest.param({UUIDS: "a", COUNT: "1e9", STATIC: SIZED}, "plain integer", id="an exponent"),
         pytest.param({UUIDS: "a", COUNT: "9" * 5000, STATIC: SIZED}, "plain integer", id="5,000 digits"),
@@ -197,14 +251,17 @@ def test_annotations_that_make_no_sense_are_named(annotations: dict[str, str], p
     assert told.cards == ()
     assert problem in told.problems[0]
     assert names.PREFIX in told.problems[0] or "card" in told.problems[0]
-    assert len(told.problems[0]) < 300
+    assert len(told.problems[0]) < 400
 
 
 # -- labels ------------------------------------------------------------------------------------------------------
 
 
 def test_labels_tell_equal_cards_named_by_index() -> None:
-    assert concluded({}, LABELS).cards == (Card("n/0", "A10", 24576), Card("n/1", "A10", 24576))
+    assert concluded({}, LABELS).cards == (
+        Card("n/0", "A10", 24576, index=0, made_up=True),
+        Card("n/1", "A10", 24576, index=1, made_up=True),
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,7 +290,13 @@ LITERALS = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20)),
     lambda inner: st.one_of(
         st.lists(inner, max_size=4),
-        st.dictionaries(st.sampled_from(["model", "mem_size", "count", "x"]), inner, max_size=4),
+        st.dictionaries(
+            st.sampled_from(
+                ["model", "mem_size", "count", "x", "id", "devmem", "devcore", "health", "score"]
+            ),
+            inner,
+            max_size=4,
+        ),
     ),
     max_leaves=10,
 )
@@ -248,7 +311,12 @@ TEXTS = st.one_of(
 
 
 @given(
-    annotations=st.dictionaries(st.sampled_from([UUIDS, COUNT, STATIC, VIRTUAL, MISSPELT]), TEXTS),
+    annotations=st.dictionaries(
+        st.sampled_from(
+            [UUIDS, COUNT, STATIC, VIRTUAL, MISSPELT, f"{READING}0", names.HAMI_REGISTER, names.HAMI_SCORES]
+        ),
+        TEXTS,
+    ),
     labels=st.dictionaries(st.sampled_from(sorted(LABELS)), TEXTS),
 )
 @example({UUIDS: "a", STATIC: "{'mem_size': 0x" + "f" * 5000 + "}"}, {})

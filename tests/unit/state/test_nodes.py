@@ -93,6 +93,15 @@ def test_a_reading_that_changes_every_second_is_no_change_of_the_node() -> None:
     assert as_node(calm.manifest()) == as_node(warm.manifest())
 
 
+def test_a_card_that_is_used_otherwise_is_no_change_of_the_node_but_another_size_is() -> None:
+    def reading(used: int, free: int) -> Node:
+        text = f"{{'mem_used': '{used}GB', 'mem_free': '{free}GB', 'max_gpu_util': {used}}}"
+        return as_node(node("n").annotated({f"{names.PREFIX}gpu-0": text}).manifest())
+
+    assert reading(11, 1) == reading(3, 9)
+    assert reading(11, 1) != reading(11, 5)
+
+
 def test_a_card_annotation_that_changes_is_a_change_of_the_node() -> None:
     assert as_node(node("n").with_cards(2).manifest()) != as_node(node("n").with_cards(3).manifest())
 

@@ -196,17 +196,38 @@ def test_a_request_beyond_all_nodes_is_a_problem_and_charged_as_the_most_there_i
 ONE = [{"name": "c"}]
 
 
-@pytest.mark.parametrize(
-    ("spec", "rule"),
-    [
-        ({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims"),
-        ({"initContainers": [{"name": "i", "resources": {"limits": {names.NVIDIA_GPU: "1"}}}]}, "init containers"),
-    ],
-)  # fmt: skip
-def test_a_rule_that_is_not_scheduled_by_is_named(spec: Spec, rule: str) -> None:
-    problem = read({"containers": ONE, **spec}).problem
-    assert rule in problem
+def test_a_rule_that_is_not_scheduled_by_is_named() -> None:
+    problem = read({"containers": ONE, "resourceClaims": [{"name": "gpu"}]}).problem
+    assert "spec.resourceClaims" in problem
     assert "use another scheduler" in problem
+
+
+def test_cards_of_init_containers_are_read_in_running_order() -> None:
+    pod = read(
+        {
+            "initContainers": [
+                {"name": "first", "resources": {"limits": {names.NVIDIA_GPU: "2"}}},
+                {
+                    "name": "beside",
+                    "restartPolicy": "Always",
+                    "resources": {"limits": {names.VGPU_MEMORY: "4"}},
+                },
+            ],
+            "containers": [{"name": "main", "resources": {"requests": {names.NVIDIA_GPU: "1"}}}],
+        }
+    )
+    assert pod.problem == ""
+    assert pod.shape.gpu.demands == (
+        CardDemand("first", 2, 0, 0, whole=True, stage="Init"),
+        CardDemand("beside", 1, 4096, 0, whole=False, stage="Sidecar"),
+        CardDemand("main", 1, 0, 0, whole=True),
+    )
+
+
+def test_an_init_container_that_contradicts_itself_is_the_pods_problem() -> None:
+    asked = {names.NVIDIA_GPU: "1", names.VGPU_MEMORY: "4"}
+    pod = read({"initContainers": [{"name": "i", "resources": {"limits": asked}}], "containers": ONE})
+    assert pod.problem.startswith("container i: nvidia.com/gpu: ")
 
 
 @pytest.mark.parametrize(
@@ -222,13 +243,6 @@ def test_a_rule_that_is_not_scheduled_by_is_named(spec: Spec, rule: str) -> None
 )
 def test_rules_wishes_and_ordinary_fields_are_no_problem(spec: Spec) -> None:
     assert read({"containers": ONE, **spec}).problem == ""
-
-
-def test_several_rules_are_named_together() -> None:
-    init = {"name": "i", "resources": {"limits": {names.NVIDIA_GPU: "1"}}}
-    problem = read({"initContainers": [init], "resourceClaims": [{"name": "x"}]}).problem
-    assert "init containers" in problem
-    assert "resourceClaims" in problem
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Cards whose names change under their users: the node takes nobody new until it is clear again what is taken.
 
-UUIDs are told by topology zones and by annotations, zones without UUIDs go by their own names, and labels tell only
-how many cards there are, so that they are called NODE/INDEX. The cards are the same; read naively they would be free.
+UUIDs are told by topology zones, HAMi and annotations, zones without UUIDs go by their own names, and labels (or
+annotations without UUIDs) tell only how many cards there are, so that they are called NODE/INDEX. The cards are the
+same; read naively they would be free.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ BY_LABELS = node("a").labelled(
     {names.GFD_COUNT: "2", names.GFD_MEMORY: str(MEMORY), names.GPU_OWNER: names.OWNED_BY_ALNAIR}
 )
 BY_ANNOTATIONS = node("a").with_cards(2)
+BY_HAMI = node("a").annotated(fleet.hami_node("a", fleet.A10, 2)["metadata"]["annotations"])
+BY_COUNT = node("a").annotated({names.GPU_STATIC: f'{{"count": 2, "mem_size": "{MEMORY}MiB"}}'})
 
 
 def zones(*, uuids: bool = True, count: int = 2) -> NodeResourceTopology:
@@ -90,6 +93,44 @@ def test_cards_that_nobody_holds_may_be_called_anything() -> None:
     cluster.state.drop_topology("a")
     assert open_cards(cluster) == 2
     cluster.place(SMALL)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "held"),
+    [
+        pytest.param(BY_HAMI, BY_LABELS, card("a", 0), id="HAMi falls silent, labels speak"),
+        pytest.param(BY_HAMI, BY_COUNT, card("a", 0), id="HAMi falls silent, a count speaks"),
+        pytest.param(BY_COUNT, BY_HAMI, "a/0", id="from indexes to HAMi's UUIDs"),
+        pytest.param(BY_COUNT, BY_ANNOTATIONS, "a/0", id="from indexes to UUIDs within one source"),
+    ],
+)
+def test_between_any_two_sources_that_name_cards_differently_the_node_takes_nobody_new(
+    before: NodeBuilder, after: NodeBuilder, held: str
+) -> None:
+    cluster = told_by(before)
+    cluster.state.hold("uid-p", whole(held))
+    assert open_cards(cluster) == 2
+    cluster.add(after)
+    assert open_cards(cluster) == 0
+    cluster.state.release("uid-p")
+    assert open_cards(cluster) == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "held"),
+    [
+        pytest.param(BY_HAMI, BY_ANNOTATIONS, card("a", 0), id="HAMi and annotations tell the same UUIDs"),
+        pytest.param(BY_COUNT, BY_LABELS, "a/0", id="a count and labels make up the same names"),
+    ],
+)
+def test_between_sources_that_name_cards_alike_what_is_held_stays_held(
+    before: NodeBuilder, after: NodeBuilder, held: str
+) -> None:
+    cluster = told_by(before)
+    cluster.state.hold("uid-p", whole(held))
+    cluster.add(after)
+    assert open_cards(cluster) == 2
+    assert cluster.cards("a") == [(MEMORY, 1), (0, 0)]
 
 
 # -- at a start --------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 from alnair.scheduling.plugins.allocation_scores import BinPack, Spread
 from alnair.scheduling.plugins.balanced_resource import BalancedResource
 from alnair.scheduling.plugins.card_order import BestFit, WorstFit
+from alnair.scheduling.plugins.delivery import Delivery
 from alnair.scheduling.plugins.equal import Equal
 from alnair.scheduling.plugins.gpu_cards import GPUCards
 from alnair.scheduling.plugins.image_locality import ImageLocality
@@ -19,6 +20,11 @@ from alnair.scheduling.plugins.node_affinity import NodeAffinity, PreferredNodeA
 from alnair.scheduling.plugins.node_name import NodeName
 from alnair.scheduling.plugins.node_ports import NodePorts
 from alnair.scheduling.plugins.node_ready import NodeReady
+from alnair.scheduling.plugins.node_resource_topology import (
+    LeastNUMANodes,
+    NodeResourceTopologyMatch,
+    NUMACost,
+)
 from alnair.scheduling.plugins.node_resources_fit import NodeResourcesFit
 from alnair.scheduling.plugins.node_selector import NodeSelector
 from alnair.scheduling.plugins.node_unschedulable import NodeUnschedulable
@@ -49,6 +55,8 @@ FILTERS: dict[str, Filter] = {
         InterPodAffinity(),
         PodTopologySpread(),
         NodeResourcesFit(),
+        NodeResourceTopologyMatch(),
+        Delivery(),
         GPUCards(),
     )
 }
@@ -62,6 +70,8 @@ SCORERS: dict[str, Scorer] = {
         BalancedResource(),
         ServiceSpreading(),
         Equal(),
+        LeastNUMANodes(),
+        NUMACost(),
         PreferredNodeAffinity(),
         PreferredCompany(),
         SoftSpread(),

@@ -11,7 +11,7 @@ import numpy as np
 
 from alnair.api import names
 from alnair.api.gpurequest import CardDemand
-from alnair.scheduling.plugins.cards_that_fit import candidates
+from alnair.scheduling.plugins.cards_that_fit import candidates, memory_wanted
 from alnair.scheduling.plugins.gpu_cards import idle_counted
 from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.state.draft import Draft
@@ -58,7 +58,7 @@ def _used_after(pod: PodClass, draft: Draft) -> Floats:
 def _gpu_part(pod: PodClass, draft: Draft, *, full: bool) -> Floats:
     if not pod.shape.gpu.demands:
         return np.where((draft.card_memory > 0).any(axis=1) | (_advertised(draft) > 0), 0.0, 1.0)
-    demand = max(pod.shape.gpu.demands, key=lambda each: (each.whole, each.memory_mib, each.cards))
+    demand = max(pod.shape.gpu.demands, key=lambda each: (each.whole, each.size, each.cards))
     return _whole_part(demand, draft, full) if demand.whole else _slice_part(demand, pod, draft, full)
 
 
@@ -74,8 +74,8 @@ def _whole_part(demand: CardDemand, draft: Draft, full: bool) -> Floats:
 
 def _slice_part(demand: CardDemand, pod: PodClass, draft: Draft, full: bool) -> Floats:
     """By the fraction of the best card that stays free: the tightest for BinPack, the roomiest for Spread."""
-    fits = candidates(demand, pod.shape.gpu, draft)
-    left = (draft.card_free_memory - demand.memory_mib) / np.maximum(draft.card_memory, 1)
+    fits = candidates(demand, pod.shape.gpu, draft, pod.shape.alignment)
+    left = (draft.card_free_memory - memory_wanted(demand, draft)) / np.maximum(draft.card_memory, 1)
     if full:
         return 1 - np.asarray(np.where(fits, left, 1.0).min(axis=1).clip(0, 1))
     return np.asarray(np.where(fits, left, 0.0).max(axis=1).clip(0, 1))

@@ -1,7 +1,7 @@
 """Pickers: which cards of a node, tightest first (best-fit) or roomiest first (worst-fit).
 
-Best fit keeps whole cards whole for those who need them; worst fit gives every tenant the most air. Ties go to the
-lower index, so that equal clusters get equal plans.
+Best fit keeps whole cards whole for those who need them; worst fit gives every tenant the most air. What cards are
+linked to decides between equal ones, and for several cards at once before the picker: see scheduling/links.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from alnair.state.draft import Draft, Ints
 class BestFit:
     name = "best-fit"
 
-    def order(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
-        return candidates[np.argsort(draft.card_free_memory[row, candidates], kind="stable")]
+    def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+        return np.asarray(draft.card_free_memory[row, candidates])
 
 
 class WorstFit:
     name = "worst-fit"
 
-    def order(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
-        return candidates[np.argsort(-draft.card_free_memory[row, candidates], kind="stable")]
+    def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+        return np.asarray(-draft.card_free_memory[row, candidates])

@@ -1,10 +1,10 @@
 """GPUCards: the node has the cards, whole or in slices, that the pod asks for.
 
 On nodes whose cards are Alnair's, each card is looked at: a slice must fit on one card, a whole card must be idle, and
-n cards mean n different ones. On a device plugin's nodes the kubelet picks, so whole cards are counted and slices
-cannot be had; and while pods are there with cards that Alnair picked for them, before the node became the plugin's,
-nothing can, for the plugin knows nothing of those and may give them again. For a pod with one GPU container the answer
-is exact; with several it is necessary, and the picker has the last word.
+n cards mean n different ones. On a device plugin's nodes the kubelet picks, so whole cards are counted, and slices and
+cards by name cannot be had; and while pods are there with cards that Alnair picked for them, before the node became the
+plugin's, nothing can, for the plugin knows nothing of those and may give them again. For a pod with one GPU container
+the answer is exact; with several it is necessary, and the picker has the last word.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from dataclasses import replace
 import numpy as np
 
 from alnair.api import names
-from alnair.api.gpurequest import GpuRequest
+from alnair.api.gpurequest import CardDemand, GpuRequest
+from alnair.api.stages import INIT, MAIN, SIDECAR
 from alnair.scheduling.classes import MemberClass
 from alnair.scheduling.model import Model, enough_of
 from alnair.scheduling.plugins import card_packing
-from alnair.scheduling.plugins.cards_that_fit import candidates, of_allowed_model
+from alnair.scheduling.plugins.cards_that_fit import candidates, chosen, of_allowed_model
 from alnair.scheduling.plugins.interface import Scope
 from alnair.scheduling.words import count, memory
+from alnair.state.alignment import Alignment
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass
 
@@ -44,46 +46,56 @@ class GPUCards:
         return bool(pod.shape.gpu.demands)
 
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
+        return self._served(pod, draft, pod.shape.alignment)
+
+    def _served(self, pod: PodClass, draft: Draft, alignment: Alignment | None) -> Bools:
         gpu = pod.shape.gpu
-        whole = sum(demand.cards for demand in gpu.demands if demand.whole)
-        own = draft.owned.copy()
-        for demand in gpu.demands:
-            needed = whole if demand.whole else demand.cards
-            own &= candidates(demand, gpu, draft).sum(axis=1) >= needed
+        own = draft.owned & self._enough(gpu, draft, alignment)
         # Where the node advertises whole GPUs as well, the kubelet counts them, for slices in HAMi's dialect too.
         if counted := dict(pod.shape.requests).get(names.NVIDIA_GPU, 0):
             own &= (idle_counted(draft) >= counted) | ~self._advertised(draft)
-        if any(not demand.whole for demand in gpu.demands):
+        if not gpu.from_plugin:
             return own
-        plugin = ~draft.owned & (idle_counted(draft) >= whole) & self._model_counted(gpu, draft)
+        plugin = ~draft.owned & (idle_counted(draft) >= _whole_at_once(gpu)) & self._any_would_do(gpu, draft)
         return own | (plugin & ~self._disputed(draft))
 
     def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+        far = self._served(pod, draft, None)[failed]
+        if far.any():
+            phrase = "has such cards, but on other NUMA nodes than the kubelet would align the pod with"
+            return [(phrase, int(far.sum())), *self._why_not(pod, draft, failed[~far])]
+        return self._why_not(pod, draft, failed)
+
+    def _why_not(self, pod: PodClass, draft: Draft, failed: Ints) -> list[tuple[str, int]]:
         gpu = pod.shape.gpu
         with_cards = failed[(draft.card_memory[failed] > 0).any(axis=1) | self._advertised(draft)[failed]]
         reasons = []
         if without := len(failed) - len(with_cards):
             reasons.append(("has no GPUs", without))
-        right_model = with_cards[of_allowed_model(gpu, draft)[with_cards].any(axis=1) | (not gpu.models)]
-        if others := len(with_cards) - len(right_model):
-            reasons.append((f"has no GPU of model {' or '.join(gpu.models)}", others))
+        rows = with_cards[of_allowed_model(gpu, draft)[with_cards].any(axis=1) | (not gpu.choice.by_model)]
+        if others := len(with_cards) - len(rows):
+            reasons.append((f"has no GPU of model {gpu.choice}", others))
+        if not gpu.from_plugin:
+            mine = rows[draft.owned[rows]]
+            if others := len(rows) - len(mine):
+                reasons.append((f"has its GPUs owned by a device plugin, which {_never_gives(gpu)}", others))
+            rows = mine
+        named = rows[chosen(gpu, draft)[rows].any(axis=1) | (not gpu.choice.by_name)]
+        if others := len(rows) - len(named):
+            reasons.append(("has none of the GPUs that the pod names", others))
         if any(not demand.whole for demand in gpu.demands):
-            return reasons + self._why_no_slice(pod, draft, right_model)
-        return reasons + self._why_no_whole_card(gpu, draft, right_model)
+            return reasons + self._why_no_slice(pod, draft, named)
+        return reasons + self._why_no_whole_card(gpu, draft, named)
 
     def _why_no_slice(self, pod: PodClass, draft: Draft, rows: Ints) -> list[tuple[str, int]]:
         reasons = []
-        sliceable = rows[draft.owned[rows]]
-        if others := len(rows) - len(sliceable):
-            reasons.append(("has its GPUs owned by a device plugin, which gives no slices", others))
         counted = dict(pod.shape.requests).get(names.NVIDIA_GPU, 0)
-        fitting = sliceable[~(self._advertised(draft) & (idle_counted(draft) < counted))[sliceable]]
-        if others := len(sliceable) - len(fitting):
+        fitting = rows[~(self._advertised(draft) & (idle_counted(draft) < counted))[rows]]
+        if others := len(rows) - len(fitting):
             reasons.append((f"has too few {names.NVIDIA_GPU} left ({counted} needed)", others))
         if whole := tuple(demand for demand in pod.shape.gpu.demands if demand.whole):
             beside = replace(pod.shape.gpu, demands=whole)
-            needed = sum(demand.cards for demand in whole)
-            lacking = fitting[self._idle(beside, draft)[fitting] < needed]
+            lacking = fitting[~self._enough(beside, draft)[fitting]]
             reasons += self._why_no_whole_card(beside, draft, lacking)
             fitting = np.setdiff1d(fitting, lacking)
         if len(fitting):
@@ -98,26 +110,40 @@ class GPUCards:
                 ("has GPUs owned by a device plugin, which may give some that pods have from Alnair", others)
             )
         rows = undisputed
-        certain = rows[(draft.owned | self._model_counted(gpu, draft))[rows]]
+        certain = rows[(draft.owned | self._any_would_do(gpu, draft))[rows]]
         if others := len(rows) - len(certain):
-            reasons.append(
-                ("has GPUs of several models owned by a device plugin, which may give any", others)
-            )
+            what = "of several models" if gpu.choice.by_model else "of unknown or too small size"
+            reasons.append((f"has GPUs {what} owned by a device plugin, which may give any", others))
         if len(certain):
-            needed = sum(demand.cards for demand in gpu.demands)
+            needed = _whole_at_once(gpu)
+            least = max((demand.memory_mib for demand in gpu.demands), default=0)
             idle = self._idle(gpu, draft)[certain]
             best = int(idle.argmax())
             most = max(int(idle[best]), 0)
             where = f", {draft.names[certain[best]]} has {most}" if most else ""
+            size = f" of {memory(least)} or more" if least else ""
             reasons.append(
-                (f"has too few free whole GPUs ({needed} needed on one node{where})", len(certain))
+                (f"has too few free whole GPUs{size} ({needed} needed on one node{where})", len(certain))
             )
         return reasons
 
+    @staticmethod
+    def _enough(gpu: GpuRequest, draft: Draft, alignment: Alignment | None = None) -> Bools:
+        """N: there are cards for all demands, each by itself, but for the whole cards of one moment all together."""
+        enough = draft.exists.copy()
+        for demand in gpu.demands:
+            needed = max(_needed(demand, moment) for moment in gpu.moments if demand in moment)
+            enough &= candidates(demand, gpu, draft).sum(axis=1) >= needed
+            if alignment is not None:
+                # Each container has NUMA nodes of its own, so here only its own cards count.
+                enough &= candidates(demand, gpu, draft, alignment).sum(axis=1) >= demand.cards
+        return enough
+
     def _idle(self, gpu: GpuRequest, draft: Draft) -> Ints:
-        """N: whole cards of an allowed model that are free."""
+        """N: whole cards that the pod allows, large enough for the most demanding, that are free."""
         counted = idle_counted(draft)
-        cards = candidates(gpu.demands[0], gpu, draft).sum(axis=1)
+        hardest = max(gpu.demands, key=lambda demand: demand.memory_mib)
+        cards = candidates(hardest, gpu, draft).sum(axis=1)
         own = np.where(self._advertised(draft), np.minimum(cards, counted), cards)
         return np.where(draft.owned, own, counted)
 
@@ -125,14 +151,14 @@ class GPUCards:
     def _largest_slice(gpu: GpuRequest, draft: Draft, rows: Ints) -> str:
         """What is wanted of the cards, and the best that there is."""
         slices = [demand for demand in gpu.demands if not demand.whole]
-        hardest = max(slices, key=lambda demand: (demand.memory_mib, demand.compute_percent))
-        open_cards = (draft.card_usable & of_allowed_model(gpu, draft) & (draft.card_exclusive == 0))[rows]
+        hardest = max(slices, key=lambda demand: (demand.size, demand.compute_percent))
+        open_cards = (draft.card_usable & chosen(gpu, draft) & (draft.card_exclusive == 0))[rows]
         open_cards &= draft.card_free_slots[rows] >= 1
         free = np.where(open_cards, draft.card_free_memory[rows], 0)
         row, card = np.unravel_index(int(free.argmax()), free.shape)
         largest = int(free[row, card])
         wanted = "has no card" if hardest.cards == 1 else f"has fewer than {hardest.cards} cards"
-        wanted += f" with {memory(hardest.memory_mib)} free"
+        wanted += f" with {_of_memory(hardest)} free"
         found = memory(largest)
         if hardest.compute_percent:
             wanted += f" and {hardest.compute_percent} % compute free"
@@ -144,7 +170,8 @@ class GPUCards:
     # -- for the exact search ------------------------------------------------------------------------------------
 
     def possible(self, pod: PodClass, draft: Draft) -> Bools:
-        return self.passes(pod, draft)
+        # Which cards are near hangs on who comes before: with other members there it may be others.
+        return self._served(pod, draft, None)
 
     def traits(self, classes: Sequence[MemberClass], draft: Draft) -> Iterable[Ints]:
         if any(each.pod.shape.gpu.demands for each in classes):
@@ -177,13 +204,35 @@ class GPUCards:
         return draft.allocatable[:, column] > 0
 
     @staticmethod
-    def _model_counted(gpu: GpuRequest, draft: Draft) -> Bools:
-        """On a device plugin's node the kubelet may give any card, so all must be of an allowed model."""
-        if not gpu.models:
+    def _any_would_do(gpu: GpuRequest, draft: Draft) -> Bools:
+        """On a device plugin's node the kubelet may give any card: all must be of an allowed model and large enough."""
+        least = max((demand.memory_mib for demand in gpu.demands), default=0)
+        if not gpu.choice.by_model and not least:
             return draft.exists
-        allowed = of_allowed_model(gpu, draft)
+        good = of_allowed_model(gpu, draft) & (draft.card_memory >= least)
         there = draft.card_memory > 0
-        return np.asarray(there.any(axis=1) & (allowed | ~there).all(axis=1))
+        return np.asarray(there.any(axis=1) & (good | ~there).all(axis=1))
+
+
+def _needed(demand: CardDemand, moment: Sequence[CardDemand]) -> int:
+    """How many cards that could serve this demand there must be: those of others that are no easier to please count
+    with a whole card's, for none of them is shared."""
+    if not demand.whole:
+        return demand.cards
+    return sum(other.cards for other in moment if other.whole and other.memory_mib >= demand.memory_mib)
+
+
+def _whole_at_once(gpu: GpuRequest) -> int:
+    return max((sum(demand.cards for demand in moment if demand.whole) for moment in gpu.moments), default=0)
+
+
+def _never_gives(gpu: GpuRequest) -> str:
+    """What a device plugin does not give this pod."""
+    if any(not demand.whole for demand in gpu.demands):
+        return "gives no slices"
+    if gpu.choice.by_name:
+        return "gives cards of its own choice, none by UUID"
+    return f"gives only what {names.NVIDIA_GPU} asks for"
 
 
 def _counted(classes: Sequence[MemberClass]) -> Ints:
@@ -192,12 +241,37 @@ def _counted(classes: Sequence[MemberClass]) -> Ints:
 
 def describe(gpu: GpuRequest) -> str:
     """`1 whole GPU`, `6 GiB and 50 % compute on one card`, …: what the pod asks for, for people."""
-    parts = []
-    for demand in gpu.demands:
-        if demand.whole:
-            parts.append(count(demand.cards, "whole GPU"))
-        else:
-            compute = f" and {demand.compute_percent} % compute" if demand.compute_percent else ""
-            where = "on one card" if demand.cards == 1 else f"on each of {demand.cards} cards"
-            parts.append(f"{memory(demand.memory_mib)}{compute} {where}")
+    parts = [part + STAGES_IN_WORDS[demand.stage] for demand in gpu.demands for part in [_in_words(demand)]]
     return " plus ".join(parts)
+
+
+STAGES_IN_WORDS = {MAIN: "", INIT: " before it starts", SIDECAR: " in a sidecar"}
+
+
+def _in_words(demand: CardDemand) -> str:
+    if demand.whole:
+        size = f" of {memory(demand.memory_mib)} or more" if demand.memory_mib else ""
+        return count(demand.cards, "whole GPU") + size
+    compute = f" and {demand.compute_percent} % compute" if demand.compute_percent else ""
+    where = "on one card" if demand.cards == 1 else f"on each of {demand.cards} cards"
+    return f"{_of_memory(demand)}{compute} {where}"
+
+
+def _of_memory(demand: CardDemand) -> str:
+    return f"{demand.memory_percent} % of the memory" if demand.memory_percent else memory(demand.memory_mib)
+
+
+def beyond_any_card(gpu: GpuRequest, draft: Draft) -> str:
+    """`larger than any card: the largest has 24 GiB on node a`, if that is so: waiting would be in vain."""
+    largest_asked = max((demand.memory_mib for demand in gpu.demands), default=0)
+    if not largest_asked:
+        return ""
+    # A whole card may be a device plugin's, a slice not.
+    places = draft.exists if gpu.from_plugin else draft.owned
+    sizes = np.where(chosen(gpu, draft) & places[:, None], draft.card_memory, 0)
+    row = int(sizes.max(axis=1).argmax())
+    largest = int(sizes[row].max())
+    if not 0 < largest < largest_asked:
+        return ""
+    told = "card that the pod allows" if gpu.choice.by_model or gpu.choice.by_name else "card"
+    return f"larger than any {told}: the largest has {memory(largest)} on node {draft.names[row]}"

@@ -88,8 +88,9 @@ class Scorer(Protocol):
 
 
 class Picker(Protocol):
-    """Which cards of the chosen node? The candidates in order of preference."""
+    """Which cards of the chosen node?"""
 
     name: str
 
-    def order(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints: ...
+    def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+        """One for each candidate: smaller is better, equal is as good. Links decide between those, see links."""

@@ -1,0 +1,42 @@
+{{/*
+What the delivery policies share. In CEL: pods of this release, keys that only a Binding of Alnair fills, and variables
+that only Alnair sets. The names are those of operator/alnair/api/names.py; a test compares them.
+*/}}
+
+{{- define "alnair.policyName" -}}
+{{- /* A namespace has no dot, so no two releases of two namespaces make one name. */ -}}
+{{- printf "%s.%s" .Release.Namespace .Release.Name -}}
+{{- end -}}
+
+{{- define "alnair.policyApi" -}}
+{{- if not (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "delivery.enabled: needs MutatingAdmissionPolicies, which Kubernetes has from 1.36 on, and this is %s; set it to false to place pods whose cards something else hands out" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+admissionregistration.k8s.io/v1
+{{- end -}}
+
+{{- define "alnair.cel.schedulers" -}}
+[{{- range $index, $profile := .Values.profiles }}{{ if $index }}, {{ end }}'{{ $profile.schedulerName }}'{{ end -}}]
+{{- end -}}
+
+{{- define "alnair.cel.ourKey" -}}
+(key.contains('.env.ai.centaurus.io/') || key in ['ai.centaurus.io/node', 'ai.centaurus.io/alnair-gpu-id', 'ai.centaurus.io/gpu-slices'])
+{{- end -}}
+
+{{- define "alnair.cel.ourVariable" -}}
+(e.name == 'NVIDIA_VISIBLE_DEVICES' || e.name.startsWith('CUDA_DEVICE_MEMORY_LIMIT') || e.name.startsWith('CUDA_DEVICE_SM_LIMIT') || e.name.startsWith('ALNAIR_GPU_'))
+{{- end -}}
+
+{{- define "alnair.cel.reads" -}}
+e.?valueFrom.?fieldRef.?fieldPath.orValue('')
+{{- end -}}
+
+{{- /* Read from its own container's annotation, whichever of them; that it is the right one is the operator's to see. */ -}}
+{{- define "alnair.cel.told" -}}
+{{ include "alnair.cel.reads" . }}.startsWith("metadata.annotations['" + c.name + '.env.ai.centaurus.io/')
+{{- end -}}
+
+{{- /* Nothing is shown to a container that says so itself. */ -}}
+{{- define "alnair.cel.hidden" -}}
+(e.name == 'NVIDIA_VISIBLE_DEVICES' && e.?value.orValue('') in ['none', 'void'])
+{{- end -}}

@@ -1,0 +1,25 @@
+"""How far a node's cards are from each other, as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from alnair.state.draft import Ints
+from alnair.state.inventory.cards import Card
+
+
+def distances(cards: Sequence[Card]) -> Ints | None:
+    """Card to card, 0 to itself; a pair of which nothing is told is as far apart as the farthest that is."""
+    told = [distance for card in cards for _, distance in card.links]
+    if not told:
+        return None
+    position = {card.id: index for index, card in enumerate(cards)}
+    between = np.full((len(cards), len(cards)), max(told), dtype=np.int64)
+    np.fill_diagonal(between, 0)
+    for index, card in enumerate(cards):
+        for other, distance in card.links:
+            if other in position:
+                between[index, position[other]] = distance
+    return between
