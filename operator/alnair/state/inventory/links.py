@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from alnair.state.draft import Ints
 from alnair.state.inventory.cards import Card
+
+Ints = NDArray[np.int64]  # not the draft's: the draft needs the zones, and the zones the inventory
 
 
 def distances(cards: Sequence[Card]) -> Ints | None:
