@@ -22,6 +22,7 @@ class Kind:
     cpu: int  # thousandths
     cards: int = 0
     mib: int = 0
+    percent: int = 0  # of a card, where a slice says so instead of MiB
     whole: bool = False
 
 
@@ -48,8 +49,13 @@ class Mix:
         cpu = requested(shape, "cpu")
         kind = Kind(cpu)
         if demand is not None:
-            mib = 0 if demand.whole else demand.memory_mib
-            kind = Kind(cpu, demand.cards, mib, demand.whole)
+            kind = Kind(
+                cpu,
+                demand.cards,
+                0 if demand.whole else demand.memory_mib,
+                0 if demand.whole else demand.memory_percent,
+                demand.whole,
+            )
         self._counts[kind] = self._counts.get(kind, 0.0) + 1
         self._weight += 1
         self._seen += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from alnair.api import names
-from alnair.api.gpurequest import NO_GPU, CardDemand, GpuRequest
+from alnair.api.gpurequest import NO_GPU, CardChoice, CardDemand, GpuRequest
 from alnair.state.nodes import Node
 from alnair.state.shapes import PodShape
 
@@ -76,7 +76,8 @@ class Job:
         if self.cards:
             whole = self.gpu >= CARD
             gpu = GpuRequest(
-                (CardDemand(CONTAINER, self.cards, 0 if whole else self.gpu, 0, whole=whole),), self.models
+                (CardDemand(CONTAINER, self.cards, 0 if whole else self.gpu, 0, whole=whole),),
+                CardChoice(models=self.models),
             )
         asked = {"cpu": self.cpu, "memory": self.memory_mib << 20, "pods": 1}
         requests = tuple(sorted((name, amount) for name, amount in asked.items() if amount))

@@ -140,7 +140,8 @@ def test_fgd_picks_the_card_where_fragmentation_grows_least(
         if not published.can_run(node, job):
             continue
         fitting = np.array([index for index, free in enumerate(node.cards) if free >= job.gpu])
-        first = int(cards.order(job.shape.gpu.demands[0], draft, row, fitting)[0])
+        keys = cards.keys(job.shape.gpu.demands[0], draft, row, fitting)
+        first = int(fitting[keys.argmin()])
         alone = [index for index in range(len(node.cards)) if index == first]
         best = scorer.score(asking(job), draft)[row]
         taken = np.zeros((1, draft.card_memory.shape[1]), dtype=np.bool_)

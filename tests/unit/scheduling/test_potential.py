@@ -105,7 +105,7 @@ def test_where_cards_are_taken_cpu_is_free_for_all() -> None:
 
 
 def test_pods_without_a_gpu_count_where_cpu_is_what_will_run_out() -> None:
-    beside, alone = (Kind(10_000, 1, 0, True), 10.0), (Kind(10_000), 10.0)
+    beside, alone = (Kind(10_000, 1, whole=True), 10.0), (Kind(10_000), 10.0)
     mix = Habits((beside, alone))  # 20 cores a card
     assert cpu_a_card(mix, Supply(cpu=40_000 * 10, cards=10, card_mib=1000)) == pytest.approx(THRIFT * 10_000)
     assert cpu_a_card(mix, Supply(cpu=20_000 * 10, cards=10, card_mib=1000)) == pytest.approx(THRIFT * 20_000)
@@ -132,9 +132,8 @@ def test_the_picker_takes_the_card_that_the_score_spoke_of() -> None:
     scorer = Potential(habits(*[slice_(500)] * 9, slice_(300)), SUPPLY)
     cluster = filled([Machine("n", 64_000, 1024, 3)], slice_(500), slice_(700))
     demand = slice_(300).shape.gpu.demands[0]
-    order = PotentialCards(scorer).order(demand, cluster.state.draft(), 0, np.array([0, 1, 2]))
-    free = [int(cluster.state.card_free_memory[0, card]) for card in order]
-    assert free[0] == 300  # which no 500 will ever fill
+    keys = PotentialCards(scorer).keys(demand, cluster.state.draft(), 0, np.array([0, 1, 2]))
+    assert cluster.state.card_free_memory[0, int(keys.argmin())] == 300  # which no 500 will ever fill
 
 
 # -- the mix -------------------------------------------------------------------------------------------------------

@@ -43,7 +43,8 @@ def _vectors(pod: PodClass, draft: Draft) -> tuple[Floats, Floats, float, float]
     demand = main_demand(pod.shape)
     gpu = 0.0
     if demand is not None:
-        gpu = demand.cards * (CARD if demand.whole else demand.memory_mib * CARD / _card_memory(draft))
+        memory = _card_memory(draft)
+        gpu = demand.cards * (CARD if demand.whole else demand.memory_on(memory) * CARD / memory)
     return (
         draft.free[:, draft.columns["cpu"]] / LARGEST_CPU,
         free_parts(draft).sum(axis=1) / LARGEST_GPU,
@@ -52,9 +53,9 @@ def _vectors(pod: PodClass, draft: Draft) -> tuple[Floats, Floats, float, float]
     )
 
 
-def _card_memory(draft: Draft) -> float:
+def _card_memory(draft: Draft) -> int:
     """Of the largest card, which a slice is a part of: the baselines know one kind of card."""
-    return float(max(draft.all_nodes().card_memory.max(initial=0), 1))
+    return max(int(draft.all_nodes().card_memory.max(initial=0)), 1)
 
 
 def _whole_number(score: Floats) -> Floats:
@@ -84,8 +85,10 @@ class RandomCards:
     def __init__(self, chance: np.random.Generator) -> None:
         self._chance = chance
 
-    def order(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
-        return candidates if demand.whole else self._chance.permutation(candidates)
+    def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+        if demand.whole:
+            return np.zeros(len(candidates), dtype=np.int64)
+        return self._chance.permutation(len(candidates))
 
 
 class DotProduct:

@@ -37,7 +37,7 @@ def main_demand(shape: PodShape) -> CardDemand | None:
     demands = shape.gpu.demands
     if len(demands) <= 1:
         return demands[0] if demands else None
-    return max(demands, key=lambda each: (each.whole, each.memory_mib, each.cards))
+    return max(demands, key=lambda each: (each.whole, each.size, each.cards))
 
 
 def chosen_cards(order: Ints, fits: Bools, cards: int) -> Bools:
@@ -53,4 +53,4 @@ def requested(shape: PodShape, resource: str) -> int:
 
 
 def fitting(pod: PodClass, demand: CardDemand, draft: Draft) -> Bools:
-    return candidates(demand, pod.shape.gpu, draft)
+    return candidates(demand, pod.shape.gpu, draft, pod.shape.alignment)

@@ -28,6 +28,7 @@ from alnair.scheduling.plugins.card_fractions import (
     main_demand,
     requested,
 )
+from alnair.scheduling.plugins.cards_that_fit import memory_wanted
 from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass, PodShape
@@ -69,7 +70,9 @@ def _typical(shape: PodShape) -> Typical:
     cpu = requested(shape, "cpu")
     if demand is None:
         return Typical(cpu, 0, 0, ())
-    return Typical(cpu, demand.cards, ALL_OF_A_CARD if demand.whole else demand.memory_mib, shape.gpu.models)
+    return Typical(
+        cpu, demand.cards, ALL_OF_A_CARD if demand.whole else demand.memory_mib, shape.gpu.choice.models
+    )
 
 
 class FGD:
@@ -114,11 +117,11 @@ class FGD:
         amount = self._fragmentation(cpu, free, free_parts(draft), draft.card_memory, self._allowed(draft))
         return amount / (self._pods * CARD)
 
-    def order(self, cpu: int, demand: CardDemand, one: Draft, cards: Ints) -> Ints:
-        """Of one node: these cards of it, the best first."""
+    def keys(self, cpu: int, demand: CardDemand, one: Draft, cards: Ints) -> Ints:
+        """Of one node: these cards of it, smaller is better."""
         taken = cards[:, None] == np.arange(one.card_memory.shape[1])
         scores = self._scores(cpu, demand, one, np.zeros(len(cards), dtype=np.int64), taken)
-        return cards[np.argsort(-scores, kind="stable")]
+        return np.rint(-100 * scores).astype(np.int64)
 
     def _scores(
         self, asked: int, demand: CardDemand | None, draft: Draft, rows: Ints, taken: Bools
@@ -129,7 +132,7 @@ class FGD:
         before = self._fragmentation(cpu, free, free_parts(draft), draft.card_memory, allowed)
         less: int | Ints = 0
         if demand is not None:
-            less = free[rows] if demand.whole else demand.memory_mib
+            less = free[rows] if demand.whole else memory_wanted(demand, draft)[rows]
         free = free[rows] - np.where(taken, less, 0)
         memory = draft.card_memory[rows]
         open_cards = (draft.card_usable & (draft.card_exclusive == 0))[rows]
@@ -175,10 +178,10 @@ class FGDCards:
         self._fgd = fgd
         self.cpu = 0
 
-    def order(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+    def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
         if demand.whole or demand.cards > 1:
-            return candidates
-        return self._fgd.order(self.cpu, demand, draft.only(row), candidates)
+            return np.zeros(len(candidates), dtype=np.int64)
+        return self._fgd.keys(self.cpu, demand, draft.only(row), candidates)
 
 
 def _different(fits: Bools, draft: Draft) -> Bools:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from alnair.api.gpurequest import CardDemand
-from alnair.scheduling.mix import Habits
+from alnair.scheduling.mix import Habits, Kind
 from alnair.scheduling.plugins.card_fractions import (
     CARD,
     fitting,
@@ -29,6 +29,7 @@ from alnair.scheduling.plugins.card_fractions import (
     main_demand,
     requested,
 )
+from alnair.scheduling.plugins.cards_that_fit import memory_wanted
 from alnair.scheduling.plugins.gpu_cards import idle_counted
 from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.state.draft import Bools, Draft, Ints
@@ -43,6 +44,7 @@ SCARCE = (
     0.95,
     1.0,
 )  # of the cluster's cpu is asked for when its cards are: from here on it counts, and fully
+FINE = 1_000_000_000  # of waste: less is no difference between two cards
 MOST_TABLES = 64  # sizes of cards
 
 
@@ -63,7 +65,7 @@ class Potential:
     scope = Scope.ROW
 
     def __init__(self, habits: Habits, supply: Supply) -> None:
-        self._sizes = [(kind.mib, count) for kind, count in habits.kinds if kind.cards and not kind.whole]
+        self._sizes = [(kind, count) for kind, count in habits.kinds if kind.cards and not kind.whole]
         self._cpu_a_card = cpu_a_card(habits, supply)
         self._tables: dict[int, Floats] = {}
 
@@ -83,17 +85,19 @@ class Potential:
             gains = self._gains(demand, draft, parts, fitting(pod, demand, draft))
             best = gains.max(axis=1, keepdims=True) if demand.cards == 1 else -np.sort(-gains, axis=1)
             gain = best[:, : demand.cards].sum(axis=1)
-            gpu_after = gpu - demand.cards * demand.memory_mib / np.maximum(draft.card_memory.max(axis=1), 1)
+            largest = np.maximum(draft.card_memory.max(axis=1), 1)
+            wanted = memory_wanted(demand, draft).max(axis=1)
+            gpu_after = gpu - demand.cards * wanted / largest
         gain = gain + self._stranded(gpu, cpu) - self._stranded(gpu_after, cpu_after)
         gain -= FAINT * (gpu_after / LARGEST_GPU + cpu_after / LARGEST_CPU)
         return np.asarray(0.5 + 0.5 * gain / (1 + np.abs(gain)))
 
-    def order(self, demand: CardDemand, one: Draft, cards: Ints) -> Ints:
-        """Of one node: these cards of it, the best first."""
+    def keys(self, demand: CardDemand, one: Draft, cards: Ints) -> Ints:
+        """Of one node: these cards of it, smaller is better."""
         fits = np.zeros(one.card_memory.shape, dtype=np.bool_)
         fits[0, cards] = True
         gains = self._gains(demand, one, free_parts(one), fits)[0, cards]
-        return cards[np.argsort(-gains, kind="stable")]
+        return np.asarray(np.rint(-FINE * gains), dtype=np.int64)
 
     def _stranded(self, gpu: Floats, cpu: Floats | Ints) -> Floats:
         if not self._cpu_a_card:
@@ -108,7 +112,7 @@ class Potential:
             table = self._table(int(size))
             here = fits & (memory == size)
             before = parts[here]
-            after = np.maximum(CARD * (draft.card_free_memory[here] - demand.memory_mib) // size, 0)
+            after = np.maximum(CARD * (draft.card_free_memory[here] - demand.memory_on(int(size))) // size, 0)
             gains[here] = np.where(idle(draft)[here], 0.0, table[before]) - table[after]
         return gains
 
@@ -123,8 +127,8 @@ class Potential:
     def _relative(self, memory: int) -> list[tuple[int, float]]:
         """Sizes in thousandths of a card with so much memory, with how often they come."""
         sizes: dict[int, float] = {}
-        for mib, count in self._sizes:
-            part = -(-CARD * mib // memory)
+        for kind, count in self._sizes:
+            part = 10 * kind.percent or -(-CARD * kind.mib // memory)
             if part <= CARD:
                 sizes[part] = sizes.get(part, 0.0) + count
         return sorted(sizes.items())
@@ -138,10 +142,10 @@ class PotentialCards:
     def __init__(self, potential: Potential) -> None:
         self._potential = potential
 
-    def order(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+    def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
         if demand.whole:
-            return candidates
-        return self._potential.order(demand, draft.only(row), candidates)
+            return np.zeros(len(candidates), dtype=np.int64)
+        return self._potential.keys(demand, draft.only(row), candidates)
 
 
 def waste(sizes: list[tuple[int, float]]) -> Floats:
@@ -160,12 +164,16 @@ def waste(sizes: list[tuple[int, float]]) -> Floats:
     return left
 
 
+def _part(kind: Kind, supply: Supply) -> float:
+    """Of the commonest card."""
+    if kind.whole:
+        return 1.0
+    return min(kind.percent / 100 or kind.mib / max(supply.card_mib, 1), 1.0)
+
+
 def cpu_a_card(habits: Habits, supply: Supply) -> float:
     """Thousandths that are asked for beside a card; 0 while nobody knows."""
-    cards = sum(
-        count * kind.cards * (1.0 if kind.whole else min(kind.mib / max(supply.card_mib, 1), 1.0))
-        for kind, count in habits.kinds
-    )
+    cards = sum(count * kind.cards * _part(kind, supply) for kind, count in habits.kinds)
     if not cards:
         return 0.0
     beside = sum(count * kind.cpu for kind, count in habits.kinds if kind.cards)
