@@ -86,7 +86,7 @@ class Potential:
             best = gains.max(axis=1, keepdims=True) if demand.cards == 1 else -np.sort(-gains, axis=1)
             gain = best[:, : demand.cards].sum(axis=1)
             largest = np.maximum(draft.card_memory.max(axis=1), 1)
-            wanted = memory_wanted(demand, draft).max(axis=1)
+            wanted = memory_wanted(demand, draft).max(axis=1) if demand.memory_percent else demand.memory_mib
             gpu_after = gpu - demand.cards * wanted / largest
         gain = gain + self._stranded(gpu, cpu) - self._stranded(gpu_after, cpu_after)
         gain -= FAINT * (gpu_after / LARGEST_GPU + cpu_after / LARGEST_CPU)
@@ -106,14 +106,19 @@ class Potential:
 
     def _gains(self, demand: CardDemand, draft: Draft, parts: Ints, fits: Bools) -> Floats:
         """N x C: by how much the waste of the card falls when the slice goes there."""
-        memory = draft.card_memory
+        memory, unused = draft.card_memory, idle(draft)
+        size = int(memory.max(initial=0))
+        alike = bool(((memory == size) | ~fits).all())  # most often so, and then nothing has to be sorted out
         gains = np.full(fits.shape, -2.0)
-        for size in np.unique(memory[fits]):
-            table = self._table(int(size))
-            here = fits & (memory == size)
-            before = parts[here]
-            after = np.maximum(CARD * (draft.card_free_memory[here] - demand.memory_on(int(size))) // size, 0)
-            gains[here] = np.where(idle(draft)[here], 0.0, table[before]) - table[after]
+        for each in [size] if alike else np.unique(memory[fits]).tolist():
+            if not each:
+                continue
+            table = self._table(each)
+            here = fits if alike else fits & (memory == each)
+            left = draft.card_free_memory - demand.memory_on(each)
+            after = np.minimum(np.maximum(CARD * left // each, 0), CARD)
+            gain = np.where(unused, 0.0, table[np.minimum(parts, CARD)]) - table[after]
+            gains = np.where(here, gain, gains)
         return gains
 
     def _table(self, memory: int) -> Floats:
