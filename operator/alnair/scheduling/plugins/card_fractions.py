@@ -48,6 +48,11 @@ def chosen_cards(order: Ints, fits: Bools, cards: int) -> Bools:
     return taken & fits
 
 
+def only(draft: Draft, row: int) -> Draft:
+    """One node; pickers are mostly given just that one already."""
+    return draft if len(draft.names) == 1 else draft.only(row)
+
+
 def requested(shape: PodShape, resource: str) -> int:
     return next((amount for name, amount in shape.requests if name == resource), 0)
 

@@ -26,6 +26,7 @@ from alnair.scheduling.plugins.card_fractions import (
     free_parts,
     in_thousandths,
     main_demand,
+    only,
     requested,
 )
 from alnair.scheduling.plugins.cards_that_fit import memory_wanted
@@ -181,7 +182,7 @@ class FGDCards:
     def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
         if demand.whole or demand.cards > 1:
             return np.zeros(len(candidates), dtype=np.int64)
-        return self._fgd.keys(self.cpu, demand, draft.only(row), candidates)
+        return self._fgd.keys(self.cpu, demand, only(draft, row), candidates)
 
 
 def _different(fits: Bools, draft: Draft) -> Bools:

@@ -27,6 +27,7 @@ from alnair.scheduling.plugins.card_fractions import (
     free_parts,
     idle,
     main_demand,
+    only,
     requested,
 )
 from alnair.scheduling.plugins.cards_that_fit import memory_wanted
@@ -150,7 +151,7 @@ class PotentialCards:
     def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
         if demand.whole:
             return np.zeros(len(candidates), dtype=np.int64)
-        return self._potential.keys(demand, draft.only(row), candidates)
+        return self._potential.keys(demand, only(draft, row), candidates)
 
 
 def waste(sizes: list[tuple[int, float]]) -> Floats:
