@@ -138,3 +138,31 @@ def test_a_wrong_argument_ends_with_a_sentence(tmp_path: Path, wrong: tuple[str,
     code, out = cli(*(part for pair in given.items() for part in pair))
     assert code == 2
     assert not out
+
+
+@pytest.mark.parametrize(("name", "start"), [("runs.svg", b"<?xml"), ("runs.png", b"\x89PNG")])
+def test_runs_are_drawn_policies_side_by_side(tmp_path: Path, name: str, start: bytes) -> None:
+    nodes, pods = files(tmp_path)
+    chosen = ("--policy", "fgd", "--policy", "alnair", "--plot", tmp_path / name)
+    code, out = cli("--nodes", nodes, "--pods", pods, *chosen, "--json")
+    assert code == 0
+    assert [each["policy"] for each in json.loads(out)["policies"]] == ["fgd", "alnair"]
+    drawn = (tmp_path / name).read_bytes()
+    assert drawn.startswith(start)
+    if name.endswith(".svg"):
+        assert b"Free, but of no use to most" in drawn
+        assert b">alnair<" in drawn
+
+
+def test_jobs_that_leave_are_drawn_with_their_waits(tmp_path: Path) -> None:
+    trace, picture = tmp_path / "trace.jsonl", tmp_path / "waits.svg"
+    lines = [json.dumps({"job": {"cards": 8, "arrives": number, "lasts": 60}}) for number in range(20)]
+    trace.write_text("\n".join(lines))
+    code, out = cli(
+        "--pods", trace, "--nodes", "2x8", "--departures", "--order", "sjf", "--plot", picture, "--json"
+    )
+    answer = json.loads(out)
+    assert code == 0
+    assert (answer["jobs"], answer["never_started"], answer["order"]) == (20, 0, "sjf")
+    assert answer["mean_completion_seconds"] == pytest.approx(answer["mean_wait_seconds"] + 60)
+    assert b"Time in the queue" in picture.read_bytes()
