@@ -20,13 +20,14 @@ ROUNDS     ?=
 SEED       ?= 1
 PROFILE    ?=
 PAIRS      ?= 20000
+PODS       ?= 3000
 FOLDER     ?=
 CASES      ?= 5000
 
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
               --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
-.PHONY: help venv demo test unit interleaved lint lock crds control-plane bench conformance topology clean
+.PHONY: help venv demo test unit interleaved lint lock crds control-plane bench conformance topology churn clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -82,6 +83,9 @@ conformance: venv control-plane ## Our filters against the real kube-scheduler, 
 
 topology: venv ## Our NUMA alignment against the kubelet's own code, 2 min (SEED=n CASES=n); last line is JSON
 	@PYTHONPATH=tests $(BIN)/python -m topology --seed=$(SEED) --cases=$(CASES)
+
+churn: venv control-plane ## Pods of every GPU request come and go, cards fail; the ledger checked at every revision (SEED=n PODS=n FOLDER=for the log)
+	@PYTHONPATH=tests $(BIN)/python -m churn --seed=$(SEED) --pods=$(PODS) $(if $(FOLDER),--folder='$(FOLDER)')
 
 clean: ## Remove what make wrote in the work tree (the compiled control plane in the cache folder stays)
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -95,6 +95,36 @@ def test_a_profile_that_the_operator_would_refuse_is_refused_by_helm(
         parse_config(json.dumps(values), origin="values")
 
 
+@pytest.mark.parametrize(
+    "levels",
+    [
+        [{"name": "rack"}],
+        [{"name": "Rack", "label": "rack"}],
+        [{"name": "rack", "label": "a/b/c"}],
+        [{"name": "rack", "label": "-rack"}],
+        [{"name": "rack", "label": "rack", "depth": 1}],
+        [{"name": "rack", "label": "a"}, {"name": "rack", "label": "b"}],
+        [{"name": "rack", "label": "a"}, {"name": "block", "label": "a"}],
+    ],
+    ids=str,
+)
+def test_a_level_that_the_operator_would_refuse_is_refused_by_helm(
+    helm: Any, values_file: Callable[[Manifest], str], levels: list[Manifest]
+) -> None:
+    values = {"profiles": [PROFILE], "topology": {"levels": levels}}
+    result = helm.template("--values", values_file(values))
+    assert result.returncode != 0
+    assert "topology.levels" in result.stderr.replace("/", ".")
+    with pytest.raises(BadConfig):
+        parse_config(json.dumps(values), origin="values")
+
+
+def test_the_levels_of_the_values_are_the_config(render: Render) -> None:
+    for levels in ([], [{"name": "pod", "label": "example.com/pod"}]):
+        text = one(render({"topology": {"levels": levels}}), "ConfigMap")["data"]["config.yaml"]
+        assert parse_config(text, origin="chart").topology.model_dump() == {"levels": levels}
+
+
 def test_every_scorer_that_there_is_may_be_named(render: Render) -> None:
     scorers = [{"name": name, "weight": 1} for name in get_args(ScorerName)]
     text = one(render({"profiles": [{**PROFILE, "scorers": scorers}]}), "ConfigMap")["data"]["config.yaml"]

@@ -78,7 +78,14 @@ def test_all_that_a_binding_writes_is_protected(render: Render) -> None:
 def test_annotations_and_new_containers_are_looked_at_on_every_way_to_a_pod(render: Render) -> None:
     (rule,) = policies(render())["delivery-update"]["matchConstraints"]["resourceRules"]
     assert rule["operations"] == ["UPDATE"]
-    assert rule["resources"] == ["pods", "pods/status", "pods/ephemeralcontainers"]
+    assert rule["resources"] == ["pods", "pods/ephemeralcontainers"]
+
+
+def test_values_of_users_are_refused_only_where_they_are_not_overridden(render: Render) -> None:
+    assert "delivery-create" in policies(render())
+    overriding = policies(render({"delivery": {"userValues": "Override"}}))
+    assert "delivery-create" not in overriding
+    assert "op: 'remove'" in json.dumps(overriding["delivery"])
 
 
 def test_the_policy_runs_again_after_what_others_change(render: Render) -> None:

@@ -22,6 +22,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
+from alnair.api.gpurequest import MOST_CONTAINERS
 from alnair.api.meta import (
     ATOMIC,
     ATOMIC_MAP,
@@ -89,10 +90,11 @@ class PodAllocation(Model):
     node: Name
     """The node that the pod is bound to, or is about to be."""
     containers: (
-        Annotated[list[ContainerAllocation], Field(max_length=128, json_schema_extra=ATOMIC)] | None
+        Annotated[list[ContainerAllocation], Field(max_length=MOST_CONTAINERS, json_schema_extra=ATOMIC)]
+        | None
     ) = None
     """The cards of each container, in running order; containers without GPUs are left out."""
-    gpu_counts: Annotated[dict[str, GpuCount], Field(max_length=128)] | None = None
+    gpu_counts: Annotated[dict[str, GpuCount], Field(max_length=MOST_CONTAINERS)] | None = None
     """Container -> whole cards, on a node whose device plugin picks them itself."""
 
 

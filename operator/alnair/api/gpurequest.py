@@ -18,6 +18,7 @@ from alnair.api.stages import INIT, MAIN, SIDECAR, Stage, moments
 __all__ = ["NO_GPU", "BadRequest", "CardChoice", "CardDemand", "GpuRequest", "gpu_request"]
 
 MOST_CARDS: Final = 1024  # for one container
+MOST_CONTAINERS: Final = 128  # of one pod that ask for GPUs: as many as a record lists
 MOST_MEMORY_MIB: Final = 1_048_576 * 64  # 64 TiB on one card: more is a slip of the pen
 _UNITS: Final = ("k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
@@ -93,6 +94,9 @@ def gpu_request(
         if not names.GPU_RESOURCES.isdisjoint(resources)
         and (demand := _by_resource(name, resources)) is not None
     ]
+    if len(demands) > MOST_CONTAINERS:
+        advice = f"containers ask for GPUs; {MOST_CONTAINERS} is the most"
+        raise BadRequest("spec.containers and spec.initContainers", len(demands), advice)
     if not annotations:
         return GpuRequest(tuple(demands)) if demands else NO_GPU
     choice = card_choice(annotations)

@@ -42,7 +42,7 @@ from alnair.handlers.feeds import NamespaceFeed, NodeFeed, PodFeed, ServiceFeed
 from alnair.handlers.handover import Handover
 from alnair.handlers.resync import Resync
 from alnair.handlers.storage import KINDS, StorageFeed
-from alnair.handlers.topology import Topologies
+from alnair.handlers.topology import LabelledFeed, Topologies
 from alnair.kube import Client, Connection, Refused, Stream, Unanswered
 from alnair.kube.clock import Clock
 from alnair.kube.lull import Lull
@@ -187,6 +187,7 @@ class Operator:
 
         state.on_cards = cards_changed
         topologies = Topologies(state, reports, publisher)
+        published = LabelledFeed(topologies)
         resync = Resync(client, roster=roster, topologies=topologies, ledger=ledger)
         pods = PodFeed(
             state=state,
@@ -219,10 +220,12 @@ class Operator:
                     Stream(client, "/api/v1/services", wire.Service, services).run(), "Service stream"
                 )
                 await services.synced.wait()
+            tasks.start(published.stream(client).run(), "labelled NodeResourceTopology stream")
             for each in storage:
                 tasks.start(each.stream(client).run(), f"{each.kind.wire.__name__} stream")
             await resync.until_done()
-            for synced in (nodes.synced, pods.synced, namespaces.synced, *(each.synced for each in storage)):
+            feeds = (nodes.synced, pods.synced, namespaces.synced, published.synced)
+            for synced in (*feeds, *(each.synced for each in storage)):
                 await synced.wait()
             await lease.confirm()
             recovery.resume(ledger)
@@ -299,6 +302,8 @@ class Operator:
             settings.networking.error_backoffs = Patience()
             settings.networking.request_timeout = 30
             settings.watching.server_timeout = 590
+            # What bears our label has a stream of its own.
+            settings.watching.label_selectors[names.GROUP_NRT, names.PLURAL_NRT] = topology.UNLABELLED
             settings.queueing.idle_timeout = 1
             settings.persistence.diffbase_storage = NothingKept()
             settings.persistence.progress_storage = kopf.StatusProgressStorage()

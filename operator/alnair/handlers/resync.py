@@ -13,7 +13,7 @@ from typing import Any
 
 from alnair.api import names
 from alnair.control.gangs import Roster
-from alnair.handlers import podgroup
+from alnair.handlers import podgroup, topology
 from alnair.handlers.topology import Topologies
 from alnair.kube import Client, Refused, Unanswered
 from alnair.ledger import repair
@@ -65,7 +65,9 @@ class Resync:
 
     async def _node_topologies(self) -> None:
         known = self._topologies.known()
-        listed = await self._client.items(f"/apis/{names.API_NRT}/{names.PLURAL_NRT}")
+        listed = await self._client.items(
+            f"/apis/{names.API_NRT}/{names.PLURAL_NRT}", labels=topology.UNLABELLED
+        )
         for manifest in listed:
             self._topologies.apply(None, manifest)
         self._topologies.keep({manifest["metadata"]["name"] for manifest in listed}, known)

@@ -1,13 +1,19 @@
-"""Kopf: NodeResourceTopologies. Their zones say which cards a node has, unless Alnair itself published them.
+"""NodeResourceTopologies. Their zones say which cards a node has, unless Alnair itself published them.
 
 An object that cannot be read counts as absent (the next source of cards speaks for the node), and the node gets an
 event that names the field. One of our own is the publisher's to look after, and never a source: what we conclude would
 be what we had concluded.
+
+Two channels, told apart by our label: Kopf has what others publish, and a plain stream what bears the label, which may
+be an object for each node with cards: Kopf takes a millisecond for each of them at every start. Whoever publishes into
+an object of ours may leave the label on or take it off, so the label says nothing about whose the object is, only which
+channel speaks of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 from typing import Any
 
 import kopf
@@ -19,7 +25,11 @@ from alnair.api.topology import NodeResourceTopology, is_ours
 from alnair.control.publishing import Publisher
 from alnair.control.reports import Reports
 from alnair.handlers.handover import Handover
+from alnair.kube import Client, Stream
 from alnair.state.cluster import ClusterState
+
+LABELLED = f"{names.MANAGED_BY}={names.ALNAIR}"
+UNLABELLED = f"{names.MANAGED_BY}!={names.ALNAIR}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +37,20 @@ class Topologies:
     state: ClusterState
     reports: Reports
     publisher: Publisher
+    labelled: set[str] = field(default_factory=set)  # those that bear our label
 
-    def apply(self, kind: str | None, manifest: dict[str, Any]) -> None:
+    def apply(self, kind: str | None, manifest: dict[str, Any], *, labelled: bool = False) -> None:
+        """An object as one of the two channels has it, or as listed (kind None)."""
         name = manifest["metadata"]["name"]
         if kind == "DELETED":
-            self._gone(name)
+            # An object that only changed its label is deleted in one channel and lives on in the other.
+            if labelled is (name in self.labelled):
+                self._gone(name)
             return
+        its_labels = manifest["metadata"].get("labels") or {}
+        (self.labelled.add if its_labels.get(names.MANAGED_BY) == names.ALNAIR else self.labelled.discard)(
+            name
+        )
         if is_ours(manifest):
             self.state.drop_topology(name)
             self.publisher.observe_ours(name, manifest)
@@ -60,9 +78,11 @@ class Topologies:
             self._gone(name)
 
     def known(self) -> set[str]:
-        return self.state.topologies.keys() | self.publisher.known()
+        """Those that Kopf has."""
+        return (self.state.topologies.keys() | self.publisher.known()) - self.labelled
 
     def _gone(self, name: str) -> None:
+        self.labelled.discard(name)
         self.state.drop_topology(name)
         self.publisher.observe_gone(name)
 
@@ -70,6 +90,32 @@ class Topologies:
         node = self.state.nodes.get(name)
         if node is not None:
             self.reports.node_problems(name, node.uid, "topology", problems)
+
+
+class LabelledFeed:
+    """The stream of objects that bear our label."""
+
+    def __init__(self, topologies: Topologies) -> None:
+        self._topologies = topologies
+        self.synced = asyncio.Event()
+
+    def stream(self, client: Client) -> Stream[dict[str, Any]]:
+        path, params = f"/apis/{names.API_NRT}/{names.PLURAL_NRT}", {"labelSelector": LABELLED}
+        return Stream(client, path, dict, self, params=params, name="labelled NodeResourceTopology")
+
+    def replace(self, objects: list[dict[str, Any]]) -> None:
+        listed = {manifest["metadata"]["name"] for manifest in objects}
+        for name in self._topologies.labelled - listed:
+            self._topologies.apply("DELETED", {"metadata": {"name": name}}, labelled=True)
+        for manifest in objects:
+            self.put(manifest)
+        self.synced.set()
+
+    def put(self, thing: dict[str, Any]) -> None:
+        self._topologies.apply("MODIFIED", thing, labelled=True)
+
+    def drop(self, thing: dict[str, Any]) -> None:
+        self._topologies.apply("DELETED", thing, labelled=True)
 
 
 def _older(listed: NodeResourceTopology, known: NodeResourceTopology) -> bool:

@@ -87,10 +87,10 @@ class Client:
     ) -> dict[str, Any]:
         return _object(await self.call("GET", path, params=params, seconds=seconds))
 
-    async def items(self, path: str) -> list[dict[str, Any]]:
+    async def items(self, path: str, *, labels: str = "") -> list[dict[str, Any]]:
         """All objects of a collection, page by page, as of one moment: a page that comes too late is refused (410)."""
         found: list[dict[str, Any]] = []
-        params = {"limit": str(PAGE)}
+        params = {"limit": str(PAGE), **({"labelSelector": labels} if labels else {})}
         while True:
             page = await self.get(path, params=params)
             found += page["items"]

@@ -78,6 +78,7 @@ class Stream(Generic[T]):
         *,
         params: dict[str, str] | None = None,
         idle_seconds: float = IDLE_SECONDS,
+        name: str = "",
     ) -> None:
         self._client = client
         self._path = path
@@ -88,7 +89,7 @@ class Stream(Generic[T]):
         self._page = msgspec.json.Decoder(_Page)
         self._event = msgspec.json.Decoder(_Event)
         self._versioned = msgspec.json.Decoder(_Versioned)
-        self._kind = kind.__name__
+        self._kind = name or kind.__name__
         self._version = ""  # where the watch goes on from; empty = list first
 
     async def run(self) -> None:

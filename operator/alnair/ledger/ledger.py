@@ -159,6 +159,11 @@ class Ledger:
             left = self._remaining(record, {member.replaces for member in added.values()})
             # Whole once and empty since is a new gang: it has to become whole by itself.
             record.satisfied = record.satisfied and any(member.bound for member in left.values())
+            if before[1] and not record.satisfied and len(left) + len(added) < record.min_member:
+                # Planned as replacements, and those whom they were to join have gone meanwhile.
+                self._forget(added)
+                await self.discard(record)
+                raise RecordMoved(str(record))
             record.phase, record.members = COMMITTED, {**left, **added}
             try:
                 _must_fit(record)

@@ -22,7 +22,7 @@ from alnair.api.topology import NodeResourceTopology
 from alnair.state import wire
 from alnair.state.columns import ImageColumn, LabelColumn
 from alnair.state.company import Company
-from alnair.state.draft import Bools, Draft, Ints
+from alnair.state.draft import Draft
 from alnair.state.holding import CardUse, Holding, footprint, parse_annotation
 from alnair.state.inventory import NO_CARDS, Inventory, conclude, distances, guard_against_renaming
 from alnair.state.nodes import Node
@@ -30,6 +30,7 @@ from alnair.state.pods import Pod
 from alnair.state.refusals import Refusals
 from alnair.state.services import Services
 from alnair.state.shapes import ClaimUse, PodClass
+from alnair.state.table import Table
 from alnair.state.volumes import Volumes
 from alnair.state.zones import Zones
 
@@ -38,7 +39,6 @@ T = TypeVar("T")
 SHARERS_A_CARD = 16
 MOST_LABELS = 512  # whose values are known node by node; the one asked for longest ago is forgotten
 MOST_IMAGES = 512  # whose sizes are known node by node
-FIRST_COLUMNS = ("cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Charge:
     guest: PodClass | None = None
 
 
-class ClusterState:
+class ClusterState(Table):
     """One cluster. Not thread-safe; lives on the event loop.
 
     `version` grows with every change, and `changed_at[row]` is its value at the row's last change. `freed` is its
@@ -69,6 +69,7 @@ class ClusterState:
     """
 
     def __init__(self, *, sharers: int = SHARERS_A_CARD, on_freed: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
         self.on_cards: Callable[[str, Inventory, Inventory], None] = lambda node, before, after: None
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
@@ -87,23 +88,14 @@ class ClusterState:
         self._sharers = sharers
         self._charges: dict[str, Charge] = {}
         self._charged_to: defaultdict[str, set[str]] = defaultdict(set)
-        self._rows: dict[str, int] = {}
-        self._spare: list[int] = []
-        self._columns: dict[str, int] = {name: index for index, name in enumerate(FIRST_COLUMNS)}
         self._taint_sets: list[tuple[wire.Taint, ...]] = [()]
         self._taint_index: dict[tuple[wire.Taint, ...], int] = {(): 0}
         self._models: list[str] = [""]
         self._model_index: dict[str, int] = {"": 0}
         self._label_columns: OrderedDict[str, LabelColumn] = OrderedDict()
         self._image_columns: dict[str, ImageColumn] = {}
-        self._names: list[str] = []
-        self._card_ids: list[tuple[str, ...]] = []
-        self._card_links: list[Ints | None] = []
         self._nominated: dict[str, Pod] = {}
         self._promised: dict[str, tuple[tuple[ClaimUse, ...], str]] = {}  # pods on their way to their volumes
-        self.allocatable: Ints
-        self.free: Ints
-        self._allocate(rows=0, cards=1)
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 
@@ -138,14 +130,8 @@ class ClusterState:
         for charge in self._charges_to(name):
             if charge.node == name and charge.guest is not None:
                 self.company.leave(row, charge.guest)
-        del self._rows[name]
-        self._names[row] = ""
-        self._card_ids[row] = ()
-        self._card_links[row] = None
-        for array in self._arrays():
-            array[row] = 0
         self._write_columns(row, None, None)
-        self._spare.append(row)
+        self._drop_row(name)
         self._change(row)
         self._free(row)  # a domain that is gone may be what a spread rule waited for
         if cards != NO_CARDS:
@@ -307,7 +293,11 @@ class ClusterState:
         before, after = self._charges.get(uid), self._charge_of(uid)
         self._promise_volumes(uid)
         if self.zones.nodes:
-            self._tell_zones(uid, before, after)
+            here = after.node if after is not None and after.guest is not None else ""
+            more = self.zones.moved(uid, self.pods.get(uid), before.node if before else "", here)
+            if more and (row := self._rows.get(here)) is not None:
+                self._change(row)
+                self._free(row)
         if before == after:
             return
         if before is not None:
@@ -333,28 +323,10 @@ class ClusterState:
             if after.uses and after.card_node in self.nodes and not self._knows(after):
                 self._renew_cards(self.nodes[after.card_node], afresh=True)
 
-    def _tell_zones(self, uid: str, before: Charge | None, after: Charge | None) -> None:
-        """Who is on nodes with published NUMA nodes, and whether it runs by now."""
-        here = after.node if after is not None and after.guest is not None else ""
-        if before is not None and before.node != here and before.node in self.zones.nodes:
-            self.zones.left(before.node, uid)
-        if after is None or here not in self.zones.nodes:
-            return
-        if (
-            self.zones.seen(after.node, uid, self.pods[uid])
-            and (row := self._rows.get(after.node)) is not None
-        ):
-            self._change(row)
-            self._free(row)
-
     def _pods_on(self, name: str) -> Iterable[tuple[str, Pod]]:
-        """Oldest first."""
-        found = [
-            (uid, self.pods[uid])
-            for uid in self._charged_to.get(name, ())
-            if self._charges[uid].node == name and self._charges[uid].guest is not None
-        ]
-        return sorted(found, key=lambda each: (each[1].created, each[1].name))
+        for uid in self._charged_to.get(name, ()):
+            if self._charges[uid].node == name and self._charges[uid].guest is not None:
+                yield uid, self.pods[uid]
 
     def _promise_volumes(self, uid: str) -> None:
         """A pod that a plan or record has put somewhere is promised its volumes until it is bound, or never will be."""
@@ -510,20 +482,13 @@ class ClusterState:
             for images in self._image_columns.values():
                 images.write(row, node)
 
-    # -- rows, columns, arrays -----------------------------------------------------------------------------------
+    # -- rows ----------------------------------------------------------------------------------------------------
 
     def _row_of(self, name: str) -> int:
         row = self._rows.get(name)
         if row is not None:
             return row
-        if not self._spare:
-            rows = len(self._names)
-            grown = max(16, rows * 2)
-            self._resize(rows=grown)
-            self._spare.extend(reversed(range(rows, grown)))
-        row = self._spare.pop()
-        self._rows[name] = row
-        self._names[row] = name
+        row = self._new_row(name)
         self.inventories[name] = NO_CARDS
         for charge in self._charges_to(name):
             if charge.node == name:
@@ -531,85 +496,10 @@ class ClusterState:
         self._change(row)
         return row
 
-    def _column_of(self, resource: str) -> int:
-        column = self._columns.get(resource)
-        if column is None:
-            column = self._columns[resource] = len(self._columns)
-            extra = np.zeros((len(self._names), 1), dtype=np.int64)
-            self.allocatable = np.concatenate([self.allocatable, extra], axis=1)
-            self.free = np.concatenate([self.free, extra], axis=1)
-        return column
-
-    def _allocate(self, *, rows: int, cards: int) -> None:
-        columns = len(self._columns)
-        self.exists = np.zeros(rows, dtype=np.bool_)
-        self.ready = np.zeros(rows, dtype=np.bool_)
-        self.unschedulable = np.zeros(rows, dtype=np.bool_)
-        self.owned = np.zeros(rows, dtype=np.bool_)
-        self.sliced = np.zeros(rows, dtype=np.int64)
-        self.taint_set = np.zeros(rows, dtype=np.int64)
-        self.allocatable = np.zeros((rows, columns), dtype=np.int64)
-        self.free = np.zeros((rows, columns), dtype=np.int64)
-        self.changed_at = np.zeros(rows, dtype=np.int64)
-        self.freed_at = np.zeros(rows, dtype=np.int64)
-        self._all_rows = np.arange(rows)
-        self.card_memory = np.zeros((rows, cards), dtype=np.int64)
-        self.card_model = np.zeros((rows, cards), dtype=np.int64)
-        self.card_index = np.zeros((rows, cards), dtype=np.int64)
-        self.card_numa = np.zeros((rows, cards), dtype=np.int64)
-        self.card_usable = np.zeros((rows, cards), dtype=np.bool_)
-        self.card_free_memory = np.zeros((rows, cards), dtype=np.int64)
-        self.card_free_compute = np.zeros((rows, cards), dtype=np.int64)
-        self.card_free_slots = np.zeros((rows, cards), dtype=np.int64)
-        self.card_users = np.zeros((rows, cards), dtype=np.int64)
-        self.card_exclusive = np.zeros((rows, cards), dtype=np.int64)
-
-    def _card_arrays(self) -> tuple[Ints | Bools, ...]:
-        return (
-            self.card_memory,
-            self.card_model,
-            self.card_index,
-            self.card_numa,
-            self.card_usable,
-            self.card_free_memory,
-            self.card_free_compute,
-            self.card_free_slots,
-            self.card_users,
-            self.card_exclusive,
-        )
-
-    def _arrays(self) -> tuple[Ints | Bools, ...]:
-        return (
-            self.exists,
-            self.ready,
-            self.unschedulable,
-            self.owned,
-            self.sliced,
-            self.taint_set,
-            self.allocatable,
-            self.free,
-            self.changed_at,
-            self.freed_at,
-            *self._card_arrays(),
-        )
-
-    def _resize(self, *, rows: int | None = None, cards: int | None = None) -> None:
-        old, had_rows, had_cards = self._arrays(), len(self._names), self.card_memory.shape[1]
-        rows, cards = rows or had_rows, cards or had_cards
-        self._allocate(rows=rows, cards=cards)
-        for array, source in zip(self._arrays(), old, strict=True):
-            part = (slice(had_rows), *(slice(size) for size in source.shape[1:]))
-            array[part] = source
-        self._names.extend([""] * (rows - had_rows))
-        self._card_ids.extend([()] * (rows - had_rows))
-        self._card_links.extend([None] * (rows - had_rows))
+    def _grown(self, rows: int) -> None:
         self.company.resize(rows)
         self._label_columns.clear()
         self._image_columns.clear()
-
-    def _widen_cards(self, cards: int) -> None:
-        if cards > self.card_memory.shape[1]:
-            self._resize(cards=cards)
 
 
 def _interned(thing: T, things: list[T], index: dict[T, int]) -> int:

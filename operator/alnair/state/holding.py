@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from alnair.api.gpurequest import MOST_CONTAINERS
 from alnair.api.stages import INIT, MAIN, SIDECAR, Stage, moments
 
 LONGEST = 65_536
@@ -173,6 +174,8 @@ def containers_from_json(value: object) -> tuple[ContainerShare, ...]:
     """The reverse, for text that anybody may have written. Raises ValueError with what is wrong."""
     if not isinstance(value, list):
         raise ValueError(f"containers is {type(value).__name__}, not a list")
+    if len(value) > MOST_CONTAINERS:
+        raise ValueError(f"{len(value)} containers; {MOST_CONTAINERS} are the most")
     return tuple(_share(entry) for entry in value)
 
 

@@ -148,7 +148,7 @@ class Zones:
             return
         if known is None:
             self.nodes[name] = read
-            for uid, pod in present:
+            for uid, pod in sorted(present, key=lambda each: (each[1].created, each[1].name)):
                 self.seen(name, uid, pod)
             return
         for each in known.residents.values():
@@ -180,6 +180,12 @@ class Zones:
         if starts:
             node.changed()
         return starts and bool(node.told) and not node.matched
+
+    def moved(self, uid: str, pod: Pod | None, before: str, here: str) -> bool:
+        """The pod is `here` now, a node or nowhere, or said something new there; `seen` says what is returned."""
+        if before != here and before in self.nodes:
+            self.left(before, uid)
+        return pod is not None and here in self.nodes and self.seen(here, uid, pod)
 
     def left(self, name: str, uid: str) -> None:
         node = self.nodes[name]

@@ -306,6 +306,13 @@ def test_a_contradiction_is_refused_by_field_value_and_advice(
     assert ("container a: " in message) == bool(resources and not annotations)
 
 
+def test_more_gpu_containers_than_a_record_lists_are_refused() -> None:
+    many = [(f"i{number}", False, {GPU: "1"}) for number in range(128)]
+    assert len(ask({}, init=many).demands) == 128
+    with pytest.raises(BadRequest, match="128 is the most"):
+        ask({GPU: "1"}, init=many)
+
+
 def test_annotations_on_a_pod_without_containers_are_refused() -> None:
     with pytest.raises(BadRequest, match="without containers"):
         ask(gpu_memory="6Gi")

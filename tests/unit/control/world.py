@@ -249,7 +249,8 @@ class Leader:
         elif plural == names.PLURAL_ALLOCATION:
             repair.observe(self.ledger, kind, manifest)
         elif plural == names.PLURAL_NRT:
-            self._zones.apply(kind, manifest)
+            labelled = names.MANAGED_BY in manifest["metadata"].get("labels", {})
+            self._zones.apply(kind, manifest, labelled=labelled)
         elif (feed := self._storage.get(plural)) is not None:
             (feed.drop if kind == "DELETED" else feed.put)(decoded(manifest, feed.kind.wire))
 

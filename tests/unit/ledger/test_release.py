@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from alnair.ledger.records import BOUND, COMMITTED
+from alnair.ledger.records import BOUND, COMMITTED, Record
 from harness.builders import node
 from unit.apiserver import Call
 from unit.control.world import World, record_name, record_writes
@@ -77,6 +79,31 @@ async def test_a_replacement_joins_a_gang_that_was_whole() -> None:
         await world.settled()
         assert world.listed() == {record_name(): ["a2", "b", "c"]}
         assert (world.said()["phase"], world.said()["complete"]) == (BOUND, True)
+
+
+async def test_a_gang_whose_last_members_go_while_a_replacement_is_planned_does_not_begin_anew_with_that_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with World(min_member=3) as world:
+        await running(world, "a", "b", "c", min_member=3)
+        ledger = world.leader.ledger
+        assume = ledger.assume
+
+        def assume_and_lose_the_others(*arguments: Any, **options: Any) -> Record:
+            record = assume(*arguments, **options)
+            world.deletes("a", "b", "c")
+            return record
+
+        monkeypatch.setattr(ledger, "assume", assume_and_lose_the_others)
+        world.pod("d")
+        await world.settled()
+        assert world.where() == {}, "one of three is no gang"
+        assert world.listed() == {}
+        assert ledger.state.holdings == {}
+        monkeypatch.setattr(ledger, "assume", assume)
+        world.pods("e", "f")
+        await world.settled()
+        assert world.listed() == {record_name(): ["d", "e", "f"]}
 
 
 # -- an apiserver that refuses everybody for a while -------------------------------------------------------------

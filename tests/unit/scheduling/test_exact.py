@@ -15,6 +15,7 @@ import pytest
 
 from alnair.scheduling import exact, search
 from alnair.scheduling.classes import Member
+from alnair.scheduling.plugins import card_packing
 from alnair.scheduling.search import Gang, Plan, Refusal, Unsure
 from alnair.state.cluster import guest
 from alnair.state.holding import Holding
@@ -52,6 +53,28 @@ def test_every_gang_that_fits_is_placed_and_every_refusal_is_right(part: int) ->
 def test_nothing_is_missed_where_many_nodes_are_alike() -> None:
     for number in range(GANGS):
         check(draw_alike(random.Random(f"{SEED}/alike/{number}")), number)
+
+
+def test_where_members_with_init_containers_are_too_many_to_seat_apart_nothing_wrong_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then the rows ask for too little: a plan may be missed, and is called unsure."""
+    monkeypatch.setattr(card_packing, "MOST_SEATS_APART", 0)
+    ends: Counter[str] = Counter()
+    for number in range(GANGS):
+        case = draw(random.Random(f"{SEED}/together/{number}"))
+        if not any(each.stage == "Init" for one in case.gang for each in oracle.demands(one.manifest())):
+            continue
+        most = oracle.most_that_fit([each.manifest() for each in case.gang], case.world)
+        for word in decided(case, number)[1:]:
+            ends[type(word).__name__] += 1
+            told = f"EXACT_SEED={SEED}, gang {number}, {case.needed} needed, {most} fit: {word}"
+            if isinstance(word, Plan):
+                check_plan(case, word, told)
+            assert not isinstance(word, Refusal) or most < case.needed, told
+    print(f"\n{dict(ends)}")
+    assert ends["Plan"]
+    assert ends["Refusal"]
 
 
 def check(case: Case, number: int) -> tuple[Verdict, Verdict]:

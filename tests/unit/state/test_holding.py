@@ -153,6 +153,7 @@ def test_a_card_of_two_containers_is_told_once() -> None:
         ('[{"name": "c", "gpuCount": 1025}]', "gpuCount is '1025'"),
         ('[{"name": "c", "stage": "Ini"}]', "stage is 'Ini'"),
         ('[{"name": "c", "stage": ["Init"]}]', "stage is"),
+        ("[" + ",".join(['{"name": "c", "stage": "Init"}'] * 129) + "]", "129 containers"),
         ("[" * 5000, "recursion|unexpected end|depth"),
         ("[" + " " * 70_000 + "]", "longer than 65536"),
     ],

@@ -81,8 +81,9 @@ def test_what_nobody_tells_is_left_out() -> None:
 
 
 def test_cards_whose_index_is_told_twice_have_zones_of_their_own() -> None:
-    manifest = published(Card("a", "", 1), Card("b", "", 1))
+    manifest = published(Card("a", "", 1, links=(("b", 1),)), Card("b", "", 1, healthy=False))
     assert [zone["name"] for zone in manifest["zones"]] == ["gpu-0", "gpu-1"]
+    assert (attributes(manifest)["links"], attributes(manifest)["unhealthy"]) == ("0-1", "1")
 
 
 def test_the_object_goes_with_its_node() -> None:

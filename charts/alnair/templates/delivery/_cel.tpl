@@ -40,3 +40,14 @@ e.?valueFrom.?fieldRef.?fieldPath.orValue('')
 {{- define "alnair.cel.hidden" -}}
 (e.name == 'NVIDIA_VISIBLE_DEVICES' && e.?value.orValue('') in ['none', 'void'])
 {{- end -}}
+
+{{- /* A pod brings a value of its own, in a variable or in an annotation. */ -}}
+{{- define "alnair.cel.bringsValues" -}}
+((object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, c.?env.orValue([]).exists(e, {{ include "alnair.cel.foreign" . }}))
+{{- ` || ` -}}
+object.metadata.?annotations.orValue({}).exists(key, {{ include "alnair.cel.ourKey" . }}))
+{{- end -}}
+
+{{- define "alnair.cel.foreign" -}}
+({{ include "alnair.cel.ourVariable" . }} && !({{ include "alnair.cel.told" . }}) && !{{ include "alnair.cel.hidden" . }})
+{{- end -}}

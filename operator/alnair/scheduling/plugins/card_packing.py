@@ -158,14 +158,14 @@ def _measures(slices: Sequence[CardDemand], draft: Draft) -> Iterable[tuple[Ints
     """What slices take of a card: how much is free of it, and how much each takes."""
     if not slices:
         return
-    shape = draft.card_memory.shape
-    yield draft.card_free_memory, lambda demand: memory_wanted(demand, draft)
-    yield draft.card_free_slots, lambda demand: np.broadcast_to(np.int64(1), shape)
+
+    def of_each(amount: Ints | int) -> Ints:
+        return np.broadcast_to(np.asarray(amount, dtype=np.int64), draft.card_memory.shape)
+
+    yield draft.card_free_memory, lambda demand: of_each(memory_wanted(demand, draft))
+    yield draft.card_free_slots, lambda demand: of_each(1)
     if any(demand.compute_percent for demand in slices):
-        yield (
-            draft.card_free_compute,
-            lambda demand: np.broadcast_to(np.int64(demand.compute_percent), shape),
-        )
+        yield draft.card_free_compute, lambda demand: of_each(demand.compute_percent)
 
 
 def _groups(kinds: Ints, *, apart: bool) -> Ints:

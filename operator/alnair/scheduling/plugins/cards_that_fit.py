@@ -37,11 +37,11 @@ def chosen(gpu: GpuRequest, draft: Draft) -> Bools:
     return allowed
 
 
-def memory_wanted(demand: CardDemand, draft: Draft) -> Ints:
-    """N x C: MiB that a slice of this demand takes of the card."""
+def memory_wanted(demand: CardDemand, draft: Draft) -> Ints | int:
+    """N x C, or one for all: MiB that a slice of this demand takes of the card."""
     if demand.memory_percent:
         return -(-draft.card_memory * demand.memory_percent // 100)
-    return np.broadcast_to(np.int64(demand.memory_mib), draft.card_memory.shape)
+    return demand.memory_mib
 
 
 def candidates(
@@ -59,11 +59,10 @@ def _fitting(demand: CardDemand, gpu: GpuRequest, draft: Draft) -> Bools:
     usable = draft.card_usable & chosen(gpu, draft)
     if demand.whole:
         return np.asarray(usable & (draft.card_users == 0) & (draft.card_memory >= demand.memory_mib))
-    memory = memory_wanted(demand, draft) if demand.memory_percent else demand.memory_mib
     return np.asarray(
         usable
         & (draft.card_exclusive == 0)
-        & (draft.card_free_memory >= memory)
+        & (draft.card_free_memory >= memory_wanted(demand, draft))
         & (draft.card_free_compute >= demand.compute_percent)
         & (draft.card_free_slots >= 1)
     )

@@ -55,6 +55,7 @@ def conclude(node: Node, topology: NodeResourceTopology | None) -> Inventory:
             check(cards)
         except (Unreadable, BadQuantity) as error:
             problems.append(f"{source}: {error}")
+            told.remarks.clear()
             continue
         if cards:
             problems += [f"{source}: {remark}" for remark in told.remarks]

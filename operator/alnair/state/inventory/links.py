@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from alnair.state.inventory.cards import Card
 
-Ints = NDArray[np.int64]  # not the draft's: the draft needs the zones, and the zones the inventory
+Ints = NDArray[np.int64]
 
 
 def distances(cards: Sequence[Card]) -> Ints | None:

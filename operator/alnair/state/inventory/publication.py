@@ -27,7 +27,7 @@ Manifest = dict[str, Any]
 def publication(node: Node, inventory: Inventory) -> Manifest:
     """The object for a node that has cards. The same cards always make the same object."""
     cards = inventory.cards
-    zones = dict(zip((card.id for card in cards), _zone_names(cards), strict=True))
+    zones = {name: f"gpu-{number}" for name, number in _numbers(cards).items()}
     return {
         "apiVersion": names.API_NRT,
         "kind": names.KIND_NRT,
@@ -59,12 +59,12 @@ def fingerprint(manifest: Manifest) -> bytes:
     return hashlib.blake2b(orjson.dumps(bones, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
 
 
-def _zone_names(cards: Sequence[Card]) -> list[str]:
-    """gpu-INDEX, or by position where indexes are told twice."""
-    indexes = [card.index for card in cards]
-    if len(set(indexes)) != len(indexes):
-        indexes = list(range(len(cards)))
-    return [f"gpu-{index}" for index in indexes]
+def _numbers(cards: Sequence[Card]) -> dict[str, int]:
+    """Card -> its index, or its position where one index is told twice."""
+    indexes = {card.id: card.index for card in cards}
+    if len(set(indexes.values())) == len(cards):
+        return indexes
+    return {card.id: position for position, card in enumerate(cards)}
 
 
 def _zone(card: Card, zones: dict[str, str]) -> Manifest:
@@ -113,11 +113,12 @@ def summary(cards: Sequence[Card]) -> dict[str, str]:
     """The attributes that `kubectl get` prints."""
     models = Counter(card.model or "unknown" for card in cards)
     sizes = dict.fromkeys(mebibytes(card.memory_mib) for card in cards)
-    sick = [card.index for card in cards if not card.healthy]
+    number = _numbers(cards)
+    sick = [number[card.id] for card in cards if not card.healthy]
     return {
-        topology.CARDS: ", ".join(f"{number} x {model}" for model, number in models.items()),
+        topology.CARDS: ", ".join(f"{count} x {model}" for model, count in models.items()),
         topology.MEMORY: ", ".join(sizes),
-        topology.NUMA: ",".join(str(number) for number in _numa_nodes(cards)),
+        topology.NUMA: ",".join(str(each) for each in _numa_nodes(cards)),
         topology.LINKS: _nearest(cards),
         topology.UNHEALTHY: ",".join(str(index) for index in sick),
     }
@@ -139,8 +140,6 @@ def _nearest(cards: Sequence[Card]) -> str:
                 joined = sets[card.id] | sets[other]
                 for member in joined:
                     sets[member] = joined
-    index = {card.id: card.index for card in cards}
-    groups = {
-        tuple(sorted(index[member] for member in joined)) for joined in sets.values() if len(joined) > 1
-    }
-    return " ".join("-".join(str(number) for number in group) for group in sorted(groups))
+    number = _numbers(cards)
+    groups = {tuple(sorted(number[each] for each in joined)) for joined in sets.values() if len(joined) > 1}
+    return " ".join("-".join(str(each) for each in group) for group in sorted(groups))

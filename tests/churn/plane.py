@@ -1,0 +1,67 @@
+"""The control plane of a churn run, the chart installed in it, and the operator as a process that can be killed.
+
+The apiserver keeps JSON in etcd and never compacts, so that `history` can read every revision of it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from alnair.sandbox.kept import KeptControlPlane
+from churn.history import History
+from churn.workload import NAMESPACES, PROFILES
+from harness.api import Api, at
+from harness.fixtures import install_crds, make_namespace
+from harness.operator import Operator, install
+
+APISERVER_FLAGS = ("--storage-media-type=application/json", "--etcd-compaction-interval=0")
+
+DELIVERY = {"wholeCards": "DevicePlugin"}
+"""As shipped: whole cards come from device plugins, except for pods that can only go to nodes of Alnair's."""
+LEASE = "--lease-duration=8"
+"""Long enough that a machine with too much to do does not take it from the operator every few seconds."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    kept: KeptControlPlane
+    api: Api
+    operator: Operator
+    history: History
+
+    @property
+    def scheduler(self) -> str:
+        return self.operator.scheduler
+
+    @property
+    def schedulers(self) -> frozenset[str]:
+        return frozenset(self.scheduler + profile for profile in PROFILES)
+
+
+@asynccontextmanager
+async def start(folder: Path | None = None, *, stderr: IO[str] | int | None = None) -> AsyncIterator[Plane]:
+    """Everything runs but the operator, whose log goes to the folder; gone again at the end, however it comes."""
+    with (
+        KeptControlPlane.start(audit=False, apiserver_flags=APISERVER_FLAGS, stderr=stderr) as kept,
+        tempfile.TemporaryDirectory(prefix="churn-") as scratch,
+    ):
+        install_crds(kept.access)
+        for namespace in NAMESPACES:
+            kept.access.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        own = Path(scratch)
+        release = install(kept.access, make_namespace(kept.access, "churn"), own, delivery=DELIVERY)
+        operator = Operator(release, folder or own, flags=(LEASE,))
+        history = History(kept.access.directory / "etcd.sock")
+        async with Api(kept.access) as api:
+            for namespace in NAMESPACES:  # pods are refused until it is there
+                await api.until(at("serviceaccounts", namespace, "default"), lambda _: True)
+            try:
+                yield Plane(kept, api, operator, history)
+            finally:
+                operator.kill()
+                await history.close()
