@@ -133,7 +133,11 @@ class FGD:
         before = self._fragmentation(cpu, free, free_parts(draft), draft.card_memory, allowed)
         less: int | Ints = 0
         if demand is not None:
-            less = free[rows] if demand.whole else memory_wanted(demand, draft)[rows]
+            less = (
+                free[rows]
+                if demand.whole
+                else np.broadcast_to(memory_wanted(demand, draft), free.shape)[rows]
+            )
         free = free[rows] - np.where(taken, less, 0)
         memory = draft.card_memory[rows]
         open_cards = (draft.card_usable & (draft.card_exclusive == 0))[rows]

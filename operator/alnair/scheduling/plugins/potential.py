@@ -30,7 +30,6 @@ from alnair.scheduling.plugins.card_fractions import (
     only,
     requested,
 )
-from alnair.scheduling.plugins.cards_that_fit import memory_wanted
 from alnair.scheduling.plugins.gpu_cards import idle_counted
 from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.state.draft import Bools, Draft, Ints
@@ -87,7 +86,8 @@ class Potential:
             best = gains.max(axis=1, keepdims=True) if demand.cards == 1 else -np.sort(-gains, axis=1)
             gain = best[:, : demand.cards].sum(axis=1)
             largest = np.maximum(draft.card_memory.max(axis=1), 1)
-            wanted = memory_wanted(demand, draft).max(axis=1) if demand.memory_percent else demand.memory_mib
+            part = demand.memory_percent
+            wanted = -(-largest * part // 100) if part else demand.memory_mib
             gpu_after = gpu - demand.cards * wanted / largest
         gain = gain + self._stranded(gpu, cpu) - self._stranded(gpu_after, cpu_after)
         gain -= FAINT * (gpu_after / LARGEST_GPU + cpu_after / LARGEST_CPU)
