@@ -15,11 +15,12 @@ app = typer.Typer(
 
 
 def main() -> None:
-    from alnair.cli import cluster, crds, demo, explain, run
+    from alnair.cli import cluster, crds, demo, explain, run, simulate
 
     app.command(name="run")(run.run)
     app.command(name="explain")(explain.explain)
     app.command(name="demo")(demo.demo)
+    app.command(name="simulate")(simulate.simulate)
     app.command(name="crds")(crds.crds)
     app.add_typer(cluster.app, name="cluster")
     app()

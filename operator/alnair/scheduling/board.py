@@ -21,16 +21,17 @@ MOST_BOARDS = 256
 class Boards:
     """One for each (profile, shape, named node, state of its storage), the one asked for longest ago forgotten first.
 
+    A profile that was made anew is another one: what was remembered of the old one is no longer asked for.
     Asked only while nothing is scribbled on the draft: what is remembered must be true of the books.
     """
 
     def __init__(self) -> None:
-        self._boards: OrderedDict[tuple[str, PodShape, str, int], tuple[int, Floats]] = OrderedDict()
+        self._boards: OrderedDict[tuple[Profile, PodShape, str, int], tuple[int, Floats]] = OrderedDict()
 
     def rated(self, pod: PodClass, profile: Profile, draft: Draft) -> Floats:
         """The local rating of every node; not to be written to."""
         stores = bool(pod.shape.claims or pod.shape.disks)
-        key = (profile.name, pod.shape, pod.node_name, draft.volumes.version if stores else 0)
+        key = (profile, pod.shape, pod.node_name, draft.volumes.version if stores else 0)
         version, ratings = self._boards.get(key, (-1, None))
         if ratings is None or len(ratings) != len(draft.names):
             ratings = profile.rated_locally(pod, draft)

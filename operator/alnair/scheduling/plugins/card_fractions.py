@@ -1,0 +1,61 @@
+"""Cards in thousandths: what is free of each, and what would be free of it with one more pod.
+
+What the research baselines and the potential count in. A slice is so many MiB, so its share of a card hangs on the
+card; a whole card is all of it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alnair.api.gpurequest import CardDemand
+from alnair.scheduling.plugins.cards_that_fit import candidates
+from alnair.state.draft import Bools, Draft, Ints
+from alnair.state.shapes import PodClass, PodShape
+
+CARD = 1000
+
+
+def free_parts(draft: Draft) -> Ints:
+    """N x C: thousandths of the card that are free; 0 where there is none, or it is ill or taken as a whole."""
+    open_cards = draft.card_usable & (draft.card_exclusive == 0)
+    return in_thousandths(draft.card_free_memory, draft.card_memory, open_cards)
+
+
+def in_thousandths(free_mib: Ints, memory: Ints, open_cards: Bools) -> Ints:
+    parts = CARD * free_mib // np.maximum(memory, 1)
+    return np.where(open_cards, np.maximum(parts, 0), 0)
+
+
+def idle(draft: Draft) -> Bools:
+    """N x C: a card that nobody uses."""
+    return np.asarray(draft.card_usable & (draft.card_users == 0))
+
+
+def main_demand(shape: PodShape) -> CardDemand | None:
+    """The demand that a score speaks of; of several containers, the one that is hardest to serve."""
+    demands = shape.gpu.demands
+    if len(demands) <= 1:
+        return demands[0] if demands else None
+    return max(demands, key=lambda each: (each.whole, each.size, each.cards))
+
+
+def chosen_cards(order: Ints, fits: Bools, cards: int) -> Bools:
+    """N x C: the first `cards` that fit, by ascending `order`; ties to the lower index."""
+    ranked = np.argsort(np.where(fits, order, np.iinfo(np.int64).max), axis=1, kind="stable")
+    taken = np.zeros(fits.shape, dtype=np.bool_)
+    np.put_along_axis(taken, ranked[:, :cards], True, axis=1)
+    return taken & fits
+
+
+def only(draft: Draft, row: int) -> Draft:
+    """One node; pickers are mostly given just that one already."""
+    return draft if len(draft.names) == 1 else draft.only(row)
+
+
+def requested(shape: PodShape, resource: str) -> int:
+    return next((amount for name, amount in shape.requests if name == resource), 0)
+
+
+def fitting(pod: PodClass, demand: CardDemand, draft: Draft) -> Bools:
+    return candidates(demand, pod.shape.gpu, draft, pod.shape.alignment)

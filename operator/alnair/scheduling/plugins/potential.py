@@ -1,0 +1,190 @@
+"""Potential: put a pod where it leaves the least that nobody will be able to use, going by what has come so far.
+
+A node's potential is the GPU, in cards, that is likely to be wasted there for good:
+
+    for each card in use   w(what is free of it): how much of that will stay free when many more slices have come
+    for the node           the free GPU for which there is no cpu left, at what pods ask for beside a card
+
+The score is how much the potential falls (or how little it grows), then, a thousand times fainter, how full the node
+is. `w` looks DEPTH slices ahead: w0(r) = r, wk(r) = mean over sizes s of min(wk-1(r), wk-1(r - s)) where s fits, and
+wk-1(r) where it does not. An idle card is nobody's waste: it serves pods that want whole ones.
+
+Where pods ask for more cpu beside a card than the cluster has, cpu and not cards will run out, and then the cpu of pods
+without a GPU counts too: it goes where cards are taken already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from alnair.api.gpurequest import CardDemand
+from alnair.scheduling.mix import Habits, Kind
+from alnair.scheduling.plugins.card_fractions import (
+    CARD,
+    fitting,
+    free_parts,
+    idle,
+    main_demand,
+    only,
+    requested,
+)
+from alnair.scheduling.plugins.gpu_cards import idle_counted
+from alnair.scheduling.plugins.interface import Floats, Scope
+from alnair.state.draft import Bools, Draft, Ints
+from alnair.state.shapes import PodClass
+
+DEPTH = 50
+FAINT = 0.001
+THRIFT = 0.9  # of the cpu that pods ask for beside a card: some of them ask for less
+LARGEST_CPU = 128_000
+LARGEST_GPU = 8
+SCARCE = (
+    0.95,
+    1.0,
+)  # of the cluster's cpu is asked for when its cards are: from here on it counts, and fully
+FINE = 1_000_000_000  # of waste: less is no difference between two cards
+MOST_TABLES = 64  # sizes of cards
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What the cluster has in all: cpu in thousandths, cards, and the MiB of the commonest card, which a slice is
+    taken for a part of where no card is in sight."""
+
+    cpu: int
+    cards: int
+    card_mib: int
+
+
+class Potential:
+    """Made of habits, and made anew when they have changed."""
+
+    name = "Potential"
+    scope = Scope.ROW
+
+    def __init__(self, habits: Habits, supply: Supply) -> None:
+        self._sizes = [(kind, count) for kind, count in habits.kinds if kind.cards and not kind.whole]
+        self._cpu_a_card = cpu_a_card(habits, supply)
+        self._tables: dict[int, Floats] = {}
+
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        return True
+
+    def score(self, pod: PodClass, draft: Draft) -> Floats:
+        demand = main_demand(pod.shape)
+        cpu = draft.free[:, draft.columns["cpu"]]
+        parts = free_parts(draft)
+        gpu = np.where(draft.owned, parts.sum(axis=1) / CARD, idle_counted(draft))
+        cpu_after = cpu - requested(pod.shape, "cpu")
+        gpu_after, gain = gpu, np.zeros(len(gpu))
+        if demand is not None and demand.whole:
+            gpu_after = gpu - demand.cards
+        elif demand is not None:
+            gains = self._gains(demand, draft, parts, fitting(pod, demand, draft))
+            best = gains.max(axis=1, keepdims=True) if demand.cards == 1 else -np.sort(-gains, axis=1)
+            gain = best[:, : demand.cards].sum(axis=1)
+            largest = np.maximum(draft.card_memory.max(axis=1), 1)
+            part = demand.memory_percent
+            wanted = -(-largest * part // 100) if part else demand.memory_mib
+            gpu_after = gpu - demand.cards * wanted / largest
+        gain = gain + self._stranded(gpu, cpu) - self._stranded(gpu_after, cpu_after)
+        gain -= FAINT * (gpu_after / LARGEST_GPU + cpu_after / LARGEST_CPU)
+        return np.asarray(0.5 + 0.5 * gain / (1 + np.abs(gain)))
+
+    def keys(self, demand: CardDemand, one: Draft, cards: Ints) -> Ints:
+        """Of one node: these cards of it, smaller is better."""
+        fits = np.zeros(one.card_memory.shape, dtype=np.bool_)
+        fits[0, cards] = True
+        gains = self._gains(demand, one, free_parts(one), fits)[0, cards]
+        return np.asarray(np.rint(-FINE * gains), dtype=np.int64)
+
+    def _stranded(self, gpu: Floats, cpu: Floats | Ints) -> Floats:
+        if not self._cpu_a_card:
+            return np.zeros(len(gpu))
+        return np.maximum(gpu - cpu / self._cpu_a_card, 0.0)
+
+    def _gains(self, demand: CardDemand, draft: Draft, parts: Ints, fits: Bools) -> Floats:
+        """N x C: by how much the waste of the card falls when the slice goes there."""
+        memory, unused = draft.card_memory, idle(draft)
+        size = int(memory.max(initial=0))
+        alike = bool(((memory == size) | ~fits).all())  # most often so, and then nothing has to be sorted out
+        gains = np.full(fits.shape, -2.0)
+        for each in [size] if alike else np.unique(memory[fits]).tolist():
+            if not each:
+                continue
+            table = self._table(each)
+            here = fits if alike else fits & (memory == each)
+            left = draft.card_free_memory - demand.memory_on(each)
+            after = np.minimum(np.maximum(CARD * left // each, 0), CARD)
+            gain = np.where(unused, 0.0, table[np.minimum(parts, CARD)]) - table[after]
+            gains = np.where(here, gain, gains)
+        return gains
+
+    def _table(self, memory: int) -> Floats:
+        table = self._tables.get(memory)
+        if table is None:
+            if len(self._tables) >= MOST_TABLES:
+                self._tables.clear()
+            table = self._tables[memory] = waste(self._relative(memory))
+        return table
+
+    def _relative(self, memory: int) -> list[tuple[int, float]]:
+        """Sizes in thousandths of a card with so much memory, with how often they come."""
+        sizes: dict[int, float] = {}
+        for kind, count in self._sizes:
+            part = 10 * kind.percent or -(-CARD * kind.mib // memory)
+            if part <= CARD:
+                sizes[part] = sizes.get(part, 0.0) + count
+        return sorted(sizes.items())
+
+
+class PotentialCards:
+    """The card whose waste grows least; of whole cards, the first."""
+
+    name = "potential"
+
+    def __init__(self, potential: Potential) -> None:
+        self._potential = potential
+
+    def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+        if demand.whole:
+            return np.zeros(len(candidates), dtype=np.int64)
+        return self._potential.keys(demand, only(draft, row), candidates)
+
+
+def waste(sizes: list[tuple[int, float]]) -> Floats:
+    """0 to CARD: how much of what is free of a card in use will stay free, in cards."""
+    left = np.arange(CARD + 1) / CARD
+    total = sum(count for _, count in sizes)
+    if not total:
+        return left
+    for _ in range(DEPTH):
+        following = np.zeros(CARD + 1)
+        for size, count in sizes:
+            share = count / total
+            following[:size] += share * left[:size]
+            following[size:] += share * np.minimum(left[size:], left[: CARD + 1 - size])
+        left = following
+    return left
+
+
+def _part(kind: Kind, supply: Supply) -> float:
+    """Of the commonest card."""
+    if kind.whole:
+        return 1.0
+    return min(kind.percent / 100 or kind.mib / max(supply.card_mib, 1), 1.0)
+
+
+def cpu_a_card(habits: Habits, supply: Supply) -> float:
+    """Thousandths that are asked for beside a card; 0 while nobody knows."""
+    cards = sum(count * kind.cards * _part(kind, supply) for kind, count in habits.kinds)
+    if not cards:
+        return 0.0
+    beside = sum(count * kind.cpu for kind, count in habits.kinds if kind.cards)
+    alone = sum(count * kind.cpu for kind, count in habits.kinds if not kind.cards)
+    asked = (beside + alone) / cards * supply.cards / max(supply.cpu, 1)
+    low, high = SCARCE
+    scarcity = min(max((asked - low) / (high - low), 0.0), 1.0)
+    return THRIFT * (beside + scarcity * alone) / cards

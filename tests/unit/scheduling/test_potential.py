@@ -1,0 +1,169 @@
+"""Potential: places by what will be wasted, learned from arrivals; and what it learns from."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alnair.scheduling.mix import HALF_LIFE, MOST_KINDS, Habits, Kind, Mix
+from alnair.scheduling.plugins.potential import (
+    DEPTH,
+    THRIFT,
+    Potential,
+    PotentialCards,
+    Supply,
+    cpu_a_card,
+    waste,
+)
+from alnair.simulate.cluster import SimulatedCluster
+from alnair.simulate.policies import POLICIES
+from alnair.simulate.trace import Job, Machine, Trace
+from alnair.state.shapes import PodClass
+
+SUPPLY = Supply(cpu=800_000, cards=40, card_mib=1000)
+
+
+def slice_(gpu: int, cpu: int = 1_000) -> Job:
+    return Job(f"slice-{gpu}", cpu, 1, 1, gpu)
+
+
+def habits(*jobs: Job) -> Habits:
+    mix = Mix()
+    for job in jobs:
+        mix.note(job.shape)
+    return mix.habits()
+
+
+def filled(machines: list[Machine], *jobs: Job) -> SimulatedCluster:
+    """One job after another, each on the first node that takes it and there on the fullest card."""
+    cluster = SimulatedCluster(machines, POLICIES["packing"](Trace(tuple(machines), jobs), 1))
+    for number, job in enumerate(jobs):
+        assert cluster.start(Job(f"{number}", job.cpu, job.memory_mib, job.cards, job.gpu))
+    return cluster
+
+
+def best(scorer: Potential, cluster: SimulatedCluster, job: Job) -> str:
+    draft = cluster.state.draft()
+    scores = np.where(draft.exists, scorer.score(PodClass(job.shape), draft), -1.0)
+    return draft.names[int(scores.argmax())]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.dictionaries(st.integers(1, 999), st.integers(1, 50), min_size=1, max_size=4), st.integers(0, 1000))
+def test_waste_is_what_is_left_when_many_slices_have_come(counts: dict[int, int], free: int) -> None:
+    total = sum(counts.values())
+
+    def plain(left: int, depth: int, known: dict[tuple[int, int], float]) -> float:
+        if depth == 0:
+            return left / 1000
+        if (left, depth) not in known:
+            stays = plain(left, depth - 1, known)
+            known[left, depth] = sum(
+                count / total * (min(stays, plain(left - size, depth - 1, known)) if size <= left else stays)
+                for size, count in counts.items()
+            )
+        return known[left, depth]
+
+    assert math.isclose(waste(sorted(counts.items()))[free], plain(free, DEPTH, {}), abs_tol=1e-9)
+
+
+def test_nothing_known_wastes_all_that_is_free_of_a_card_in_use() -> None:
+    assert waste([])[250] == 0.25
+
+
+def test_a_slice_goes_where_it_fills_a_gap_that_nothing_else_would_fill() -> None:
+    scorer = Potential(habits(*[slice_(500)] * 9, slice_(300)), SUPPLY)
+    machines = [Machine("open", 64_000, 1024, 1), Machine("gap", 64_000, 1024, 1)]
+    cluster = filled(machines, slice_(500), slice_(700))
+    assert best(scorer, cluster, slice_(300)) == "gap"  # 300 free: only a 300 fits; 500 free waits for a 500
+    assert best(scorer, cluster, slice_(500)) == "open"
+
+
+def test_an_idle_card_is_opened_last() -> None:
+    scorer = Potential(habits(*[slice_(300)] * 3), SUPPLY)
+    cluster = filled([Machine("used", 64_000, 1024, 1), Machine("idle", 64_000, 1024, 1)], slice_(300))
+    assert best(scorer, cluster, slice_(300)) == "used"
+
+
+def test_cpu_is_not_taken_from_cards_that_will_need_it() -> None:
+    machines = [Machine("tight", 8_000, 1024, 2), Machine("wide", 64_000, 1024, 2)]
+    cluster = filled(machines)
+    scorer = Potential(habits(Job("whole", 4_000, 1, 1, 1000)), SUPPLY)
+    assert best(scorer, cluster, Job("cpu", 6_000, 1)) == "wide"
+    assert best(scorer, cluster, Job("heavy", 8_000, 1, 1, 1000)) == "wide"
+
+
+def test_where_cards_are_taken_cpu_is_free_for_all() -> None:
+    machines = [Machine("full", 16_000, 1024, 1), Machine("idle", 16_000, 1024, 1)]
+    cluster = filled(machines, Job("whole", 4_000, 1, 1, 1000))
+    scorer = Potential(habits(Job("whole", 12_000, 1, 1, 1000)), SUPPLY)
+    assert best(scorer, cluster, Job("cpu", 8_000, 1)) == "full"
+
+
+def test_pods_without_a_gpu_count_where_cpu_is_what_will_run_out() -> None:
+    beside, alone = (Kind(10_000, 1, whole=True), 10.0), (Kind(10_000), 10.0)
+    mix = Habits((beside, alone))  # 20 cores a card
+    assert cpu_a_card(mix, Supply(cpu=40_000 * 10, cards=10, card_mib=1000)) == pytest.approx(THRIFT * 10_000)
+    assert cpu_a_card(mix, Supply(cpu=20_000 * 10, cards=10, card_mib=1000)) == pytest.approx(THRIFT * 20_000)
+    assert cpu_a_card(Habits((alone,)), SUPPLY) == 0.0
+
+
+@pytest.mark.parametrize(
+    "asked", [slice_(300), slice_(810), Job("two", 1_000, 1, 2, 1000), Job("cpu", 1_000, 1)]
+)
+def test_the_score_of_a_node_is_the_same_whichever_others_are_looked_at(asked: Job) -> None:
+    machines = [Machine(f"n{number}", 9_000 * (number + 1), 1024, 1 + number % 4) for number in range(8)]
+    cluster = filled(machines, slice_(500), slice_(700), Job("whole", 2_000, 1, 1, 1000), slice_(460))
+    scorer = Potential(habits(slice_(500), slice_(460), asked), SUPPLY)
+    draft, pod = cluster.state.draft(), PodClass(asked.shape)
+    scores = scorer.score(pod, draft)
+    assert ((scores >= 0) & (scores <= 1)).all()
+    for row in range(len(machines)):
+        assert scorer.score(pod, draft.only(row))[0] == scores[row]
+    rows = np.array([5, 2, 7])
+    assert scorer.score(pod, draft.at(rows)).tolist() == scores[rows].tolist()
+
+
+def test_the_picker_takes_the_card_that_the_score_spoke_of() -> None:
+    scorer = Potential(habits(*[slice_(500)] * 9, slice_(300)), SUPPLY)
+    cluster = filled([Machine("n", 64_000, 1024, 3)], slice_(500), slice_(700))
+    demand = slice_(300).shape.gpu.demands[0]
+    keys = PotentialCards(scorer).keys(demand, cluster.state.draft(), 0, np.array([0, 1, 2]))
+    assert cluster.state.card_free_memory[0, int(keys.argmin())] == 300  # which no 500 will ever fill
+
+
+# -- the mix -------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_arrivals_teach_the_same() -> None:
+    jobs = [slice_(100 + 7 * number % 800) for number in range(500)]
+    assert habits(*jobs) == habits(*jobs)
+
+
+def test_old_habits_fade() -> None:
+    mix = Mix()
+    for _ in range(HALF_LIFE):
+        mix.note(slice_(100).shape)
+    for _ in range(4 * HALF_LIFE):
+        mix.note(slice_(900).shape)
+    known = {kind.mib: count for kind, count in mix.habits().kinds}
+    assert known[100] < known[900] / 6
+    assert sum(known.values()) < 2 * HALF_LIFE
+
+
+def test_it_remembers_no_more_kinds_than_it_says() -> None:
+    mix = Mix()
+    for number in range(3 * MOST_KINDS):
+        mix.note(Job("", number + 1, 1, 1, 500).shape)
+    assert len(mix.habits().kinds) == MOST_KINDS
+
+
+def test_it_says_when_to_look_anew_often_at_first_and_then_seldom() -> None:
+    mix = Mix()
+    renewed = [number for number in range(10_000) if mix.note(slice_(300).shape)]
+    assert renewed[:8] == list(range(8))
+    assert len(renewed) < 90
