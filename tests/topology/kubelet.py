@@ -12,11 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from alnair.sandbox.binaries import BuildFailed
+from alnair.sandbox.binaries import BuildFailed, compiled
 from alnair.sandbox.go import find_go
 from alnair.sandbox.locks import file_lock
 from alnair.sandbox.progress import Reporter, Step
-from alnair.sandbox.versions import GOLANG, build_flags, build_key, cache_folder, kubernetes_version
+from alnair.sandbox.versions import GOLANG, build_key, cache_folder, kubernetes_version
 
 SOURCE = Path(__file__).parent / "oracle"
 COLD_SECONDS = 60  # beside a compiled control plane; its packages are mostly the same
@@ -47,15 +47,7 @@ def _compile(finished: Path, report: Reporter) -> None:
             shutil.copyfile(GOLANG / "kubernetes" / name, Path(build) / name)
         for source in SOURCE.iterdir():
             shutil.copyfile(source, Path(build) / source.name)
-        done = subprocess.run(
-            [go.command, "build", *build_flags(), "-o", "oracle", "."],
-            cwd=build,
-            env=go.environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        done = compiled(go, ".", into=Path(build) / "oracle", within=Path(build))
         if done.returncode != 0:
             raise BuildFailed(f"go build of {SOURCE.name} failed:\n{done.stderr.strip()[-4000:]}")
         (Path(build) / "oracle").rename(finished)

@@ -24,6 +24,7 @@ from alnair.api import names
 from alnair.cli.screen import Screen
 
 if TYPE_CHECKING:
+    from alnair.cli import waiting
     from alnair.sandbox.access import Access
     from alnair.sandbox.kept import KeptControlPlane
     from alnair.sandbox.processes import Child
@@ -126,7 +127,7 @@ def _show(sandbox: KeptControlPlane, chart: Path, screen: Screen, *, stays: bool
 
 def _furnish(access: Access) -> None:
     """The nodes, ready to take pods, and a namespace in which pods can be created."""
-    from alnair.cli.waiting import NotReached, Objects, watched
+    from alnair.cli.waiting import Objects
     from alnair.sandbox.fleet import small_mixed_fleet
 
     fleet = small_mixed_fleet()
@@ -134,7 +135,7 @@ def _furnish(access: Access) -> None:
     access.apply(fleet)
     access.kubectl("create", "namespace", NAMESPACE)
 
-    def waiting(objects: Objects) -> list[str]:
+    def missing(objects: Objects) -> list[str]:
         ready = {node["metadata"]["name"] for node in objects["nodes"] if _is_ready(node)}
         accounts = {account["metadata"]["name"] for account in objects["accounts"]}
         return [
@@ -142,10 +143,17 @@ def _furnish(access: Access) -> None:
             *([] if "default" in accounts else [f"namespace {NAMESPACE} has no ServiceAccount"]),
         ]
 
+    paths = {"nodes": "/api/v1/nodes", "accounts": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"}
+    _wait_while_missing(access, paths, missing)
+
+
+def _wait_while_missing(access: Access, paths: dict[str, str], missing: waiting.Check) -> None:
+    """Until nothing is, of what lies at these paths."""
+    from alnair.cli.waiting import NotReached, watched
+
     async def settle() -> None:
-        paths = {"nodes": "/api/v1/nodes", "accounts": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"}
         async with watched(access.kubeconfig, paths) as view:
-            await view.until(waiting, timeout=PATIENCE)
+            await view.until(missing, timeout=PATIENCE)
 
     try:
         asyncio.run(settle())
@@ -154,7 +162,7 @@ def _furnish(access: Access) -> None:
 
 
 def _wait_for_topologies(access: Access) -> None:
-    from alnair.cli.waiting import NotReached, Objects, watched
+    from alnair.cli.waiting import Objects
     from alnair.sandbox.fleet import has_cards, small_mixed_fleet
 
     wanted = {each["metadata"]["name"] for each in small_mixed_fleet() if has_cards(each)}
@@ -163,15 +171,7 @@ def _wait_for_topologies(access: Access) -> None:
         there = {each["metadata"]["name"] for each in objects["topologies"]}
         return [f"node {name} has no NodeResourceTopology" for name in sorted(wanted - there)]
 
-    async def settle() -> None:
-        paths = {"topologies": f"/apis/{names.API_NRT}/{names.PLURAL_NRT}"}
-        async with watched(access.kubeconfig, paths) as view:
-            await view.until(missing, timeout=PATIENCE)
-
-    try:
-        asyncio.run(settle())
-    except NotReached as problem:
-        raise DemoFailed(str(problem)) from None
+    _wait_while_missing(access, {"topologies": f"/apis/{names.API_NRT}/{names.PLURAL_NRT}"}, missing)
 
 
 def _is_ready(node: dict[str, Any]) -> bool:

@@ -154,19 +154,24 @@ def _compile(missing: Sequence[Program], *, go: Go, report: Reporter) -> dict[st
     return built
 
 
+def compiled(go: Go, package: str, *, into: Path, within: Path) -> subprocess.CompletedProcess[str]:
+    """What became of `go build`, run in that module's folder."""
+    return subprocess.run(
+        [go.command, "build", *build_flags(), "-o", into, package],
+        cwd=within,
+        env=go.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
 def _compile_one(program: Program, *, go: Go, folder: Path) -> Path:
     finished = folder / program.name
     unfinished = folder / f".{program.name}.{os.getpid()}.part"
     try:
-        done = subprocess.run(
-            [go.command, "build", *build_flags(), "-o", unfinished, program.package],
-            cwd=GOLANG / program.module,
-            env=go.environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        done = compiled(go, program.package, into=unfinished, within=GOLANG / program.module)
         if done.returncode != 0:
             raise BuildFailed(
                 f"go build {program.package} (module golang/{program.module}, {go.version}) failed with exit code"
