@@ -277,6 +277,12 @@ class Loop:
                 outside += record is None or record is not own
         return placed, outside
 
+    def _least(self, gang: Gang, record: Record) -> int:
+        """How many members the gang's own record needs: those that are done, or in another record, count for it."""
+        if gang.is_group and gang.group is None:
+            return record.min_member  # the group is gone, and nobody says otherwise any more
+        return max(1, gang.min_member - self._count(gang, record)[1])
+
     def _fill_vacancies(
         self,
         gang: Gang,
@@ -335,7 +341,7 @@ class Loop:
 
     async def _carry_out(self, gang: Gang, record: Record) -> None:
         try:
-            await self._ledger.carry_out(record)
+            await self._ledger.carry_out(record, least=lambda: self._least(gang, record))
         except RecordMoved:
             log.info("gang %s: its record moved while the plan waited; planning again", gang)
         except CommitRefused as error:

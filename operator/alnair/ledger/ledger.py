@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -148,8 +148,12 @@ class Ledger:
             self.state.hold(pod.uid, holding)
         return record
 
-    async def carry_out(self, record: Record) -> None:
-        """Commit, bind and settle what was assumed. Raises CommitRefused or RecordMoved when nothing was decided."""
+    async def carry_out(self, record: Record, *, least: Callable[[], int] | None = None) -> None:
+        """Commit, bind and settle what was assumed. Raises CommitRefused or RecordMoved when nothing was decided.
+
+        `least`: how many members the record needs by now. Whoever counted outside it when the plan was made may have
+        gone while it waited.
+        """
         async with self.writing(record):
             added, record.planned = record.planned, {}
             if record.closing or record.phase == ROLLING_BACK:
@@ -159,10 +163,13 @@ class Ledger:
             left = self._remaining(record, {member.replaces for member in added.values()})
             # Whole once and empty since is a new gang: it has to become whole by itself.
             record.satisfied = record.satisfied and any(member.bound for member in left.values())
-            if before[1] and not record.satisfied and len(left) + len(added) < record.min_member:
-                # Planned as replacements, and those whom they were to join have gone meanwhile.
+            if least is not None:
+                record.min_member = least()
+            if not record.satisfied and len(left) + len(added) < record.min_member:
+                # Those whom the plan counted on have gone meanwhile.
                 self._forget(added)
-                await self.discard(record)
+                if before[1] or not before[2]:
+                    await self.discard(record)
                 raise RecordMoved(str(record))
             record.phase, record.members = COMMITTED, {**left, **added}
             try:

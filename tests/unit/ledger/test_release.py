@@ -81,11 +81,16 @@ async def test_a_replacement_joins_a_gang_that_was_whole() -> None:
         assert (world.said()["phase"], world.said()["complete"]) == (BOUND, True)
 
 
+@pytest.mark.parametrize("done", [False, True], ids=["running", "done"])
 async def test_a_gang_whose_last_members_go_while_a_replacement_is_planned_does_not_begin_anew_with_that_one(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, done: bool
 ) -> None:
+    """Those that are done count for their gang, though no record lists them any more."""
     async with World(min_member=3) as world:
         await running(world, "a", "b", "c", min_member=3)
+        if done:
+            world.ends("a", "b", "c")
+            await world.settled()
         ledger = world.leader.ledger
         assume = ledger.assume
 
