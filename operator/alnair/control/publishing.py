@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +51,7 @@ class Publisher:
         self._others: set[str] = set()  # nodes of which somebody else publishes
         self._marked: dict[str, None] = {}
         self._troubles: dict[str, int] = {}  # since the node's cards last changed
+        self._heard: Counter[str] = Counter()  # events of each object
         self._wake = asyncio.Event()
 
     # -- what happens --------------------------------------------------------------------------------------------
@@ -60,6 +62,7 @@ class Publisher:
 
     def observe_ours(self, name: str, manifest: dict[str, Any]) -> None:
         """An object of ours stands there, as we wrote it or edited."""
+        self._heard[name] += 1
         self._others.discard(name)
         meta, known = manifest["metadata"], self._ours.get(name)
         if known is not None and known.version == meta["resourceVersion"]:
@@ -70,10 +73,12 @@ class Publisher:
 
     def observe_others(self, name: str) -> None:
         """Somebody else's object stands there: it is theirs."""
+        self._heard[name] += 1
         self._ours.pop(name, None)
         self._others.add(name)
 
     def observe_gone(self, name: str) -> None:
+        self._heard[name] += 1
         if self._ours.pop(name, None) is not None or name in self._others:
             self._others.discard(name)
             self._mark(name)
@@ -159,8 +164,12 @@ class Publisher:
 
     async def _look(self, name: str) -> None:
         """Another object may stand there than was thought, or none: its event may come late, or be what misled."""
+        heard = self._heard[name]
         try:
             there = await self._client.get(f"{COLLECTION}/{name}")
+            if heard != self._heard[name]:
+                self._mark_later(name)  # an event overtook the answer: what it says is newer
+                return
         except Refused as refused:
             if refused.status != 404:
                 raise
