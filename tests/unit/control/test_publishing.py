@@ -181,23 +181,6 @@ async def test_whoever_replaces_our_zones_has_the_object_from_then_on(readable: 
         assert manifest == standing, "nobody has written into it"
 
 
-async def test_a_deletion_that_overtakes_a_look_is_believed() -> None:
-    """The look was answered before the deletion and heard after it."""
-    async with publishing_world(GPU_NODE) as world:
-        await world.until(lambda: there(world))
-        await asyncio.sleep(0.02)
-        looked = world.server.holds_back("GET n1")
-        looking = asyncio.create_task(world.leader.publisher._look("n1"))
-        await world.until(
-            lambda: any(call.method == "GET" and call.path == PATH for call in world.server.calls)
-        )
-        world.server.remove(PATH)
-        await asyncio.sleep(0.02)
-        looked.set()
-        await looking
-        await world.until(lambda: cards(there(world)) == 2)
-
-
 async def test_once_the_other_publisher_is_gone_ours_comes_back() -> None:
     async with publishing_world(GPU_NODE) as world:
         await world.until(lambda: there(world))
