@@ -65,6 +65,7 @@ class Checker:
         self._taken: dict[str, set[str]] = {}  # UID -> physical cards
         self._late: dict[str, float] = {}  # UID of a bound pod whose record is due -> since
         self._gone: dict[str, float] = {}  # UID in a record whose pod is gone -> since
+        self._left: dict[str, dict[str, float]] = {}  # group -> UID of a member that counted -> when it went
         self._known: set[str] = set()
         self._unanswered: set[str] = set()
 
@@ -98,6 +99,8 @@ class Checker:
     def _see_pod(self, change: Change) -> None:
         before = self._pods.pop(change.key, None)
         after = read_pod(change.object, self._schedulers)
+        if before is not None and _counts(before) and (after is None or not _counts(after)):
+            self._left.setdefault(before.group, {})[before.uid] = change.at
         if before is not None and (after is None or after.uid != before.uid or not after.living):
             self._ended(before, change.at)
         if after is None:
@@ -260,14 +263,17 @@ class Checker:
             self._say(MISMATCH, change, what, change.key, str(pod))
 
     def _judge_gang(self, record: Record, change: Change) -> None:
-        """Its first pods are enough of them; those that are done, or in an earlier group's record, count too."""
+        """Its first pods are enough of them; those that are done, or in an earlier group's record, count too, and so
+        does one that went within the last GRACE seconds, of which the operator may not have heard."""
         needed = self._groups.get(record.owner, record.min_member)
         if record.min_member < needed:
             needed -= sum(
-                pod.group == record.group
-                and pod.uid not in record.entries
-                and (pod.succeeded or (pod.living and bool(pod.node)))
+                pod.group == record.group and pod.uid not in record.entries and _counts(pod)
                 for pod in self._pods.values()
+            )
+            needed -= sum(
+                uid not in record.entries and at > change.at - GRACE
+                for uid, at in self._left.get(record.group, {}).items()
             )
         if record.min_member < needed or len(record.entries) < record.min_member:
             what = f"{change.key} commits {len(record.entries)} pods of a gang that needs {needed}"
@@ -328,3 +334,8 @@ class Checker:
 
     def _say(self, kind: str, change: Change, what: str, *objects: str) -> None:
         self.findings.append(Finding(kind, change.revision, tuple(dict.fromkeys(objects)), what))
+
+
+def _counts(pod: Pod) -> bool:
+    """For its gang, whichever record it is in: it is done, or has its place."""
+    return bool(pod.group) and (pod.succeeded or (pod.living and bool(pod.node)))

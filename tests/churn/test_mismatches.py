@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from alnair.api import names
-from churn.checker import LATE, RELEASE
+from churn.checker import GRACE, LATE, RELEASE
 from churn.findings import LEAK, MISMATCH
 from churn.requests import Ask, Asked
 from churn.tale import MIB, Tale, card, entry, main, piece
@@ -141,6 +141,26 @@ def test_a_member_that_is_done_counts_for_its_gang(tale: Tale) -> None:
     tale.pod("z", group="g")
     tale.record("g", entry("z", "n"), group="g", least=1)
     assert tale.findings == []
+
+
+def test_a_member_that_went_a_moment_ago_counts_for_its_gang_and_one_that_went_long_ago_does_not(
+    tale: Tale,
+) -> None:
+    tale.group("g", 2)
+    for name in ("x", "y", "z"):
+        tale.pod(name, group="g")
+    tale.record("g", entry("x", "n"), entry("y", "n"), group="g", least=2)
+    tale.bind("x", "n")
+    tale.phase("x", "Succeeded")
+    tale.deleted("y")
+    tale.gone(RECORDS, "ns/g")
+    tale.deleted("x")
+    tale.record("g", entry("z", "n"), group="g", least=1)
+    assert tale.findings == []
+    tale.gone(RECORDS, "ns/g")
+    tale.wait(GRACE + 1)
+    revision = tale.record("g", entry("z", "n"), group="g", least=1)
+    assert tale.said() == [(MISMATCH, revision)]
 
 
 def test_an_epoch_that_goes_back(tale: Tale) -> None:
