@@ -105,8 +105,10 @@ class Profile(Part):
     post_bind: Rules = []
     fallback: SchedulerName | None = None
 
-    def uses(self, scorer: str) -> bool:
-        return any(each.name == scorer for each in self.scorers)
+    def uses(self, *rules: str) -> bool:
+        """One of these is among what it names as filters and scorers."""
+        filters = self.filters.enable if self.filters.only is None else self.filters.only
+        return any(each.name in rules for each in (*filters, *self.scorers))
 
     @field_validator("scheduler_name")
     @classmethod

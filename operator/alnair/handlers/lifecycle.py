@@ -49,6 +49,7 @@ from alnair.kube.lull import Lull
 from alnair.ledger import cards, recovery
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
+from alnair.scheduling.plugins.service_affinity import OF_SERVICES
 from alnair.scheduling.profile import build_all
 from alnair.state import wire
 from alnair.state.cluster import ClusterState
@@ -215,7 +216,7 @@ class Operator:
             tasks.start(
                 Stream(client, "/api/v1/namespaces", wire.Namespace, namespaces).run(), "Namespace stream"
             )
-            if any(each.uses("ServiceSpreading") for each in settings.config.profiles):
+            if any(each.uses(*OF_SERVICES) for each in settings.config.profiles):
                 tasks.start(
                     Stream(client, "/api/v1/services", wire.Service, services).run(), "Service stream"
                 )
