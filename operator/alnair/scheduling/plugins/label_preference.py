@@ -41,4 +41,5 @@ class LabelPreference:
         for preference in self._preferences:
             has = draft.label(preference.label) >= 0
             fulfilled += float(preference.weight) * (has == preference.presence)
-        return np.asarray(fulfilled / sum(float(preference.weight) for preference in self._preferences))
+        weights = sum(float(preference.weight) for preference in self._preferences)
+        return np.asarray(fulfilled / max(weights, 1.0))

@@ -90,7 +90,8 @@ class ServiceAntiAffinity:
         total = np.zeros(len(whole.names))
         for group in self._groups:
             total += float(group.weight) * _elsewhere(there, whole.label(group.label))
-        return np.asarray(total / sum(float(group.weight) for group in self._groups))[draft.rows]
+        weights = sum(float(group.weight) for group in self._groups)
+        return np.asarray(total / max(weights, 1.0))[draft.rows]
 
 
 def _elsewhere(there: Ints, groups: Ints) -> Floats:
