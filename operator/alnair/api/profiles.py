@@ -105,11 +105,6 @@ class Profile(Part):
     post_bind: Rules = []
     fallback: SchedulerName | None = None
 
-    def uses(self, *rules: str) -> bool:
-        """One of these is among what it names as filters and scorers."""
-        filters = self.filters.enable if self.filters.only is None else self.filters.only
-        return any(each.name in rules for each in (*filters, *self.scorers))
-
     @field_validator("scheduler_name")
     @classmethod
     def _not_the_default_schedulers(cls, name: str) -> str:

@@ -32,6 +32,7 @@ from alnair.control.gangs import Gang, Roster
 from alnair.control.loop import Loop
 from alnair.control.metrics import Metrics
 from alnair.control.outcomes import Outcomes
+from alnair.control.profiles import Profiles
 from alnair.control.publishing import Publisher
 from alnair.control.reports import Reports
 from alnair.handlers import podgroup
@@ -89,6 +90,7 @@ class Leader:
         self._running: list[asyncio.Task[None]] = []
         ours = frozenset(PROFILES)
         metrics = Metrics()
+        self.profiles = Profiles(PROFILES, clock=self.clock, metrics=metrics)
         self.state = ClusterState()
         self.lease = Lease(client, LeaseSettings("alnair", "alnair", identity), self.clock)
         self.ledger = Ledger(
@@ -102,7 +104,7 @@ class Leader:
             state=self.state,
             ledger=self.ledger,
             roster=self.roster,
-            profiles=PROFILES,
+            profiles=self.profiles,
             reports=self.reports,
             metrics=metrics,
             clock=self.clock,
@@ -123,6 +125,7 @@ class Leader:
             reports=self.reports,
             clock=self.clock,
             delivering=world.delivering,
+            on_arrival=self.profiles.arrived,
         )
         self._nodes = NodeFeed(state=self.state, ledger=self.ledger, reports=self.reports)
         self._storage = {

@@ -49,12 +49,6 @@ def test_a_filter_of_ours_that_is_enabled_with_options_stands_there_once() -> No
     assert [rule.name for rule in made.filters] == list(FILTERS)
 
 
-def test_a_profile_knows_which_rules_it_names() -> None:
-    (profile,) = configured("filters: {enable: [{name: ServiceAffinity}]}").profiles
-    assert profile.uses("ServiceAffinity", "Nonsense")
-    assert not profile.uses("NodeLabel")
-
-
 def test_scorers_have_their_weights() -> None:
     made = built("scorers: [{name: Spread, weight: 3}, BinPack]\npicker: worst-fit")
     assert [(scorer.name, weight) for scorer, weight in made.scorers] == [("Spread", 3.0), ("BinPack", 1.0)]

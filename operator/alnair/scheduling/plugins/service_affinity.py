@@ -20,9 +20,6 @@ from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass
 
-OF_SERVICES = ("ServiceAffinity", "ServiceAntiAffinity", "ServiceSpreading")
-"""Rules that look at Services: nobody else needs to know of them."""
-
 
 def on_each_node(pod: PodClass, whole: Draft) -> Ints:
     """N: how many pods of the pod's Services are there."""
