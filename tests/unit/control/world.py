@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Self
 
@@ -45,6 +45,7 @@ from alnair.ledger import cards, ledger, recovery, repair, writer
 from alnair.ledger.lease import Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import PATH, Member, Owner, Record, decided
+from alnair.scheduling.profile import Profile
 from alnair.state import wire
 from alnair.state.cluster import ClusterState
 from alnair.state.holding import Holding
@@ -88,9 +89,10 @@ class Leader:
         self.deaf = True
         self._unheard: list[tuple[str, str, Manifest]] = []
         self._running: list[asyncio.Task[None]] = []
-        ours = frozenset(PROFILES)
+        ours = frozenset(world.profiles)
         metrics = Metrics()
-        self.profiles = Profiles(PROFILES, clock=self.clock, metrics=metrics)
+        self.metrics = metrics
+        self.profiles = Profiles(world.profiles, clock=self.clock, metrics=metrics)
         self.state = ClusterState()
         self.lease = Lease(client, LeaseSettings("alnair", "alnair", identity), self.clock)
         self.ledger = Ledger(
@@ -268,7 +270,9 @@ class World:
         min_member: int = 1,
         nodes: Iterable[NodeBuilder] = (node("n1"),),
         delivering: frozenset[str] = frozenset(),
+        profiles: Mapping[str, Profile] = PROFILES,
     ) -> None:
+        self.profiles = profiles
         self.delivering = delivering
         self.clock = HandClock()
         self.server = Store()

@@ -179,7 +179,7 @@ def raises(count: int) -> Any:
         ("scorers: [acme.com/Answers]", lambda n: np.full(n, 57.0), "from 0 to 1; they are from 57 to 57"),
         ("scorers: [acme.com/Answers]", lambda n: ["high"] * n, "numbers"),
         ("filters: {enable: [acme.com/Answers]}", raises, "KeyError"),
-        ("filters: {enable: [acme.com/Answers]}", lambda n: np.ones(n), "true or false"),
+        ("filters: {enable: [acme.com/Answers]}", np.ones, "true or false"),
         ("picker: acme.com/Answers", raises, "KeyError"),
         ("picker: acme.com/Answers", lambda n: np.full(n, 0.5), "whole numbers"),
         ("picker: acme.com/Answers", lambda n: np.full(n, np.inf), "finite"),
