@@ -124,10 +124,46 @@ def test_strategies_over_other_resources_become_a_shape_and_what_is_ignored_is_l
             "{score: {disabled: [{name: '*'}], enabled: [{name: SelectorSpread, weight: 2}]}}",
             {"ServiceSpreading": 2},
         ),
+        (
+            "{multiPoint: {disabled: [{name: '*'}], enabled: [{name: NodeAffinity, weight: 7}]}, "
+            "score: {enabled: [{name: NodeAffinity}]}}",
+            {"NodeAffinity": 1},  # of the point, and nobody keeps an earlier weight
+        ),
     ],
 )
 def test_plugins_are_enabled_and_disabled_by_point(text: str, expected: dict[str, int]) -> None:
     assert weights(plugins(text)) == expected
+
+
+OLD_DEFAULTS = {
+    "BalancedResource": 1,
+    "ImageLocality": 1,
+    "InterPodAffinity": 1,
+    "LeastRequested": 1,
+    "NodeAffinity": 1,
+    "PodTopologySpread": 2,
+    "TaintToleration": 1,
+}
+
+
+@pytest.mark.parametrize("version", ["v1alpha2", "v1beta1", "v1beta2"])
+def test_wishes_counted_less_in_older_files(version: str) -> None:
+    (profile,) = imported(HEAD.replace("/v1", f"/{version}"))
+    assert weights(profile) == OLD_DEFAULTS
+
+
+def test_the_plugin_that_scored_resources_before_v1beta2_can_be_taken_away() -> None:
+    text = """
+profiles:
+  - plugins:
+      score:
+        disabled: [{name: NodeResourcesLeastAllocated}]
+        enabled: [{name: NodeResourcesMostAllocated, weight: 5}]
+"""
+    (profile,) = imported(HEAD.replace("/v1", "/v1beta1") + text)
+    expected = {name: weight for name, weight in OLD_DEFAULTS.items() if name != "LeastRequested"}
+    assert weights(profile) == expected | {"MostRequested": 5}
+    assert profile.picker.name == "best-fit"
 
 
 def test_a_filter_that_pods_cannot_run_without_stays_unless_it_is_exact() -> None:
