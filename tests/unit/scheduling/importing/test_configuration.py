@@ -125,8 +125,8 @@ def test_strategies_over_other_resources_become_a_shape_and_what_is_ignored_is_l
             {"ServiceSpreading": 2},
         ),
         (
-            "{multiPoint: {disabled: [{name: '*'}], enabled: [{name: NodeAffinity, weight: 7}]}, "
-            "score: {enabled: [{name: NodeAffinity}]}}",
+            "{multiPoint: {enabled: [{name: NodeAffinity, weight: 7}], disabled: [{name: '*'}]},"
+            + " score: {enabled: [{name: NodeAffinity}]}}",
             {"NodeAffinity": 1},  # of the point, and nobody keeps an earlier weight
         ),
     ],
