@@ -301,6 +301,8 @@ class _Workshop:
             except ValidationError as error:
                 self.mistakes += [(f"{field}.options.{place}", text) for place, text in complaints(error)]
                 return None
+            except Exception as error:  # noqa: BLE001 - somebody else's code
+                return self._cannot_be_made(offer, rule, error)
         elif rule.options:
             self.mistakes.append((f"{field}.options", f"{rule.name} has none"))
             return None
@@ -312,11 +314,16 @@ class _Workshop:
                 with self._limit():
                     made = Guarded(offer.rule(*arguments), package=offer.package, limit=self._limit)
             except Exception as error:  # noqa: BLE001 - somebody else's code
-                why = f"{offer.package} cannot make it: {type(error).__name__}: {error}"
-                self.broken.append(f"rule {rule.name}: {why}"[:500])
-                return None
+                return self._cannot_be_made(offer, rule, error)
         self._made[key] = made
         return made
+
+    def _cannot_be_made(self, offer: Offer, rule: Rule, error: Exception) -> None:
+        """Somebody else's rule. One of our own is a mistake in our code."""
+        if not offer.package:
+            raise error
+        why = f"{offer.package} cannot make it: {type(error).__name__}: {error}"
+        self.broken.append(f"rule {rule.name}: {why}"[:500])
 
     def _unknown(self, point: str, field: str, name: str) -> None:
         known = ", ".join(self._registry.names(point)) or "none"

@@ -97,10 +97,17 @@ class CannotBeMade:
     score = Answers.score
 
 
+class NoOptions:
+    name = "acme.com/NoOptions"
+    Options = dict  # no model
+
+    score = Answers.score
+
+
 @pytest.fixture(autouse=True)
 def package() -> Iterator[None]:
     module = types.ModuleType("acme_rules")
-    for rule in (LastNode, Chooser, NotOnA, Answers, CannotBeMade):
+    for rule in (LastNode, Chooser, NotOnA, Answers, CannotBeMade, NoOptions):
         setattr(module, rule.__name__, rule)
     module.Nameless = type("Nameless", (), {"score": Answers.score})  # type: ignore[attr-defined]
     module.Unqualified = type("Unqualified", (), {"name": "BinPack", "score": Answers.score})  # type: ignore[attr-defined]
@@ -114,7 +121,7 @@ def found(*names: str) -> Registry:
     return installed(EntryPoint(f"acme.com/{name}", f"acme_rules:{name}", "alnair.plugins") for name in names)
 
 
-EVERYTHING = ("LastNode", "Chooser", "NotOnA", "Answers", "CannotBeMade")
+EVERYTHING = ("LastNode", "Chooser", "NotOnA", "Answers", "CannotBeMade", "NoOptions")
 
 
 def built(profile: str, *, more: str = "") -> Profile:
@@ -256,6 +263,13 @@ profiles:
 def test_a_rule_that_cannot_be_made_does_not_keep_the_scheduler_from_starting() -> None:
     profile = built("scorers: [acme.com/CannotBeMade]")
     assert profile.broken == ("rule acme.com/CannotBeMade: acme_rules cannot make it: OSError: no licence",)
+    assert where(cluster().place(ASKING, profile=profile)) == {"p": "a"}
+
+
+def test_a_rule_whose_options_cannot_be_read_does_not_keep_the_scheduler_from_starting() -> None:
+    profile = built("scorers: [acme.com/NoOptions]")
+    (why,) = profile.broken
+    assert why.startswith("rule acme.com/NoOptions: acme_rules cannot make it: AttributeError: ")
     assert where(cluster().place(ASKING, profile=profile)) == {"p": "a"}
 
 

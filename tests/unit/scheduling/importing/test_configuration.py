@@ -124,15 +124,16 @@ def test_strategies_over_other_resources_become_a_shape_and_what_is_ignored_is_l
             "{score: {disabled: [{name: '*'}], enabled: [{name: SelectorSpread, weight: 2}]}}",
             {"ServiceSpreading": 2},
         ),
-        (
-            "{multiPoint: {enabled: [{name: NodeAffinity, weight: 7}], disabled: [{name: '*'}]},"
-            + " score: {enabled: [{name: NodeAffinity}]}}",
-            {"NodeAffinity": 1},  # of the point, and nobody keeps an earlier weight
-        ),
     ],
 )
 def test_plugins_are_enabled_and_disabled_by_point(text: str, expected: dict[str, int]) -> None:
     assert weights(plugins(text)) == expected
+
+
+@pytest.mark.parametrize("point", ["score", "multiPoint"])
+def test_a_plugin_that_is_enabled_anew_without_a_weight_counts_once(point: str) -> None:
+    found = weights(plugins(f"{{{point}: {{enabled: [{{name: NodeAffinity}}]}}}}"))
+    assert (found["NodeAffinity"], found["TaintToleration"]) == (1, 3)
 
 
 OLD_DEFAULTS = {
