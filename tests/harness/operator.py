@@ -81,7 +81,8 @@ def install(
 ) -> Release:
     """The chart in the test's namespace, with scheduler names of its own and without the CRDs, which are shared.
 
-    `profiles` come beside the shipped ones, `<namespace>-` in front of their names. Nodes of tests are Alnair's: pods that ask for whole cards get them through the environment unless told otherwise.
+    `profiles` come beside the shipped ones, `<namespace>-` in front of their names. Nodes of tests are Alnair's: pods
+    that ask for whole cards get them through the environment unless told otherwise.
     """
     shipped = yaml.safe_load((CHART / "values.yaml").read_text())["profiles"]
     own = [{**each, "schedulerName": own_name(each["schedulerName"], namespace)} for each in shipped]

@@ -14,7 +14,7 @@ class LastNamed:
     name = "acme.com/LastNamed"
 
     def choose(self, pod: PodClass, draft: Draft, rows: Ints, scores: Floats) -> int:
-        return max(range(len(rows)), key=lambda place: draft.names[rows[place]])
+        return max(range(len(rows)), key=lambda place: draft.names[int(rows[place])])
 
     def keys(self, pod: PodClass, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
         return -candidates
