@@ -73,10 +73,11 @@ class PodFeed:
 
 
 class NodeFeed:
-    def __init__(self, *, state: ClusterState, ledger: Ledger, reports: Reports) -> None:
+    def __init__(self, *, state: ClusterState, ledger: Ledger, reports: Reports, clock: Clock) -> None:
         self._state = state
         self._ledger = ledger
         self._reports = reports
+        self._clock = clock
         self.synced = asyncio.Event()
 
     def replace(self, objects: list[wire.Node]) -> None:
@@ -95,6 +96,8 @@ class NodeFeed:
         if dispute := self._state.dispute(node.name):
             problems += (dispute,)
         self._reports.node_problems(node.name, node.uid, "node", problems)
+        self._state.put_readings(thing, now=self._clock.now(), wall=self._clock.wall().timestamp())
+        self._reports.reading_problems(node.name, node.uid, self._state.loads.problems(node.name))
         self._ledger.observe_node(node.name)
 
     def drop(self, thing: wire.Node) -> None:

@@ -197,7 +197,7 @@ class Operator:
             clock=clock,
             delivering=settings.config.delivering(),
         )
-        nodes = NodeFeed(state=state, ledger=ledger, reports=reports)
+        nodes = NodeFeed(state=state, ledger=ledger, reports=reports, clock=clock)
         namespaces = NamespaceFeed(state=state)
         services = ServiceFeed(state=state)
         storage = [StorageFeed(kind, state=state, ledger=ledger) for kind in KINDS]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from alnair.api import names
 from alnair.api.gpurequest import NO_GPU, BadRequest, gpu_request
 from alnair.api.nearness import Wish, wish_in
+from alnair.api.peaks import peak_in
 from alnair.api.quantity import BILLION, BadQuantity, nano
 from alnair.state import wire
 from alnair.state.alignment import CARD_RESOURCES, AlignmentReader
@@ -160,6 +161,7 @@ class PodReader:
             gpu=gpu,
             alignment=alignment,
             told=told,
+            peak=peak_in(meta.annotations),
             **placement_rules(meta, spec),
         )
         return shape, problem

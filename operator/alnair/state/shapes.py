@@ -13,6 +13,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from alnair.api.gpurequest import NO_GPU, GpuRequest
+from alnair.api.peaks import Peak
 from alnair.state import wire
 from alnair.state.alignment import Alignment
 from alnair.state.selectors import Labels, NodeTerm, PodSet, PodTerm
@@ -107,6 +108,7 @@ class PodShape:
     images: tuple[str, ...] = ()  # of each container, with a tag
     mounted_images: tuple[str, ...] = ()  # of image volumes
     alignment: Alignment | None = None  # what the kubelet aligns with NUMA nodes; None = nothing
+    peak: Peak | None = None  # what its like used at most before; None = nobody tells
     tags: tuple[Tag, ...] = field(init=False, compare=False, repr=False)
     selecting: bool = field(init=False, compare=False, repr=False)
     """It has rules about other pods: asks who is where."""
@@ -141,6 +143,7 @@ class PodShape:
             self.images,
             self.mounted_images,
             self.alignment,
+            self.peak,
         )
         object.__setattr__(self, "_hash", hash(parts))
 

@@ -36,6 +36,13 @@ class Metadata(Struct, rename="camel"):
     owner_references: list[OwnerReference] = []
 
 
+class ManagedFields(Struct):
+    """What one writer wrote, and when it last changed any of it."""
+
+    time: str = ""
+    fields: Raw = msgspec.field(default=ABSENT, name="fieldsV1")
+
+
 # The apiserver sends quantities as strings; an integer is what a hand-made list may hold.
 Quantities = dict[str, str | int]
 
@@ -288,8 +295,12 @@ class NodeStatus(Struct, rename="camel"):
     images: list[ContainerImage] = []
 
 
+class NodeMetadata(Metadata, rename="camel"):
+    managed_fields: Raw = ABSENT  # read by state/loads, of nodes with readings that are new to us
+
+
 class Node(Struct):
-    metadata: Metadata
+    metadata: NodeMetadata
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 

@@ -124,7 +124,7 @@ class Leader:
             clock=self.clock,
             delivering=world.delivering,
         )
-        self._nodes = NodeFeed(state=self.state, ledger=self.ledger, reports=self.reports)
+        self._nodes = NodeFeed(state=self.state, ledger=self.ledger, reports=self.reports, clock=self.clock)
         self._storage = {
             kind.path.rsplit("/", 1)[1]: StorageFeed(kind, state=self.state, ledger=self.ledger)
             for kind in KINDS
