@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import yaml
 
 import alnair
-from alnair.api.config import DEFAULT, BadConfig, ScorerName, parse_config
+from alnair.api.config import DEFAULT, BadConfig, Config, parse_config
 from alnair.api.crds import DEFINITIONS
-from alnair.scheduling.plugins import SCORERS
+from alnair.api.profiles import BASELINES
+from alnair.scheduling.profile import build_all
+from alnair.scheduling.registry import OURS
 
 CHART = Path(__file__).parents[2] / "charts" / "alnair"
 Manifest = dict[str, Any]
@@ -60,10 +62,7 @@ def test_the_default_config_is_what_runs_without_a_file(render: Render) -> None:
 
 def test_the_profiles_of_the_values_are_the_config(render: Render) -> None:
     text = one(render({"profiles": [PROFILE]}), "ConfigMap")["data"]["config.yaml"]
-    assert parse_config(text, origin="chart").profiles[0].model_dump(by_alias=True) == {
-        **PROFILE,
-        "filters": None,
-    }
+    assert parse_config(text, origin="chart") == parse_config(json.dumps({"profiles": [PROFILE]}), origin="p")
 
 
 @pytest.mark.parametrize(
@@ -80,6 +79,11 @@ def test_the_profiles_of_the_values_are_the_config(render: Render) -> None:
         {"scorers": [{"name": "BinPack", "wait": 1}]},
         {"picker": "first-fit"},
         {"filters": ["no good"]},
+        {"filters": {"disable": ["NoSuchRule"]}},
+        {"sort": "Loudest"},
+        {"nodePicker": "Unqualified"},
+        {"preBind": ["Unqualified"]},
+        {"fallback": "No Name"},
         {"strategy": "binpack"},
     ],
     ids=str,
@@ -92,7 +96,7 @@ def test_a_profile_that_the_operator_would_refuse_is_refused_by_helm(
     assert result.returncode != 0
     assert "profiles.0" in result.stderr.replace("/", ".")
     with pytest.raises(BadConfig):
-        parse_config(json.dumps(values), origin="values")
+        build_all(parse_config(json.dumps(values), origin="values"))
 
 
 @pytest.mark.parametrize(
@@ -125,10 +129,42 @@ def test_the_levels_of_the_values_are_the_config(render: Render) -> None:
         assert parse_config(text, origin="chart").topology.model_dump() == {"levels": levels}
 
 
-def test_every_scorer_that_there_is_may_be_named(render: Render) -> None:
-    scorers = [{"name": name, "weight": 1} for name in get_args(ScorerName)]
-    text = one(render({"profiles": [{**PROFILE, "scorers": scorers}]}), "ConfigMap")["data"]["config.yaml"]
-    assert [each.name for each in parse_config(text, origin="chart").profiles[0].scorers] == list(SCORERS)
+def test_every_rule_that_there_is_may_be_named_and_the_schema_knows_no_other() -> None:
+    definitions = json.loads((CHART / "values.schema.json").read_text())["definitions"]
+    for point, word in (
+        ("filters", "filter"),
+        ("scorers", "scorer"),
+        ("picker", "picker"),
+        ("sort", "sorter"),
+    ):
+        assert definitions[f"{word}Name"]["anyOf"][0]["enum"] == OURS.names(point)
+
+
+def test_rules_of_third_parties_may_be_named_at_every_point_with_options(render: Render) -> None:
+    theirs = {"name": "acme.com/Rule", "options": {"depth": 3}}
+    profile = {
+        **PROFILE,
+        "sort": theirs,
+        "filters": {"enable": ["acme.com/Rule"], "disable": ["NodePorts"]},
+        "scorers": [{**theirs, "weight": 2}],
+        "nodePicker": "acme.com/Rule",
+        "picker": theirs,
+        "reserve": [theirs],
+        "preBind": ["acme.com/Rule"],
+        "postBind": [theirs],
+        "fallback": "mine",
+    }
+    text = one(render({"profiles": [profile]}), "ConfigMap")["data"]["config.yaml"]
+    assert parse_config(text, origin="chart") == parse_config(json.dumps({"profiles": [profile]}), origin="p")
+
+
+def test_the_baselines_answer_when_they_are_switched_on(render: Render) -> None:
+    objects = render({"baselines": True})
+    config = parse_config(one(objects, "ConfigMap")["data"]["config.yaml"], origin="chart")
+    assert config == Config(profiles=DEFAULT.profiles, baselines=True)
+    policies = json.dumps([each for each in objects if "AdmissionPolicy" in each["kind"]])
+    for profile in BASELINES:
+        assert f"'{profile.scheduler_name}'" in policies
 
 
 def test_a_profile_that_stands_twice_is_refused(helm: Any, values_file: Callable[[Manifest], str]) -> None:

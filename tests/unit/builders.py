@@ -216,9 +216,9 @@ def let_through(rule: str, cluster: Cluster, asking: PodBuilder | PodClass) -> l
     """The nodes that this filter alone lets the pod onto."""
     draft = cluster.state.draft()
     kind = asking if isinstance(asking, PodClass) else cluster.kind(asking)
-    mask = Profile.pass_all([FILTERS[rule]], kind, draft)
+    mask = Profile.pass_all([FILTERS[rule]()], kind, draft)
     for row in np.flatnonzero(draft.exists):  # what it says of one row is what it says of all
-        assert Profile.pass_all([FILTERS[rule]], kind, draft.only(int(row)))[0] == mask[row]
+        assert Profile.pass_all([FILTERS[rule]()], kind, draft.only(int(row)))[0] == mask[row]
     return sorted(draft.names[int(row)] for row in np.flatnonzero(mask))
 
 
@@ -226,8 +226,8 @@ def reasons(rule: str, cluster: Cluster, asking: PodBuilder | PodClass) -> list[
     """What it says of the others: a phrase that can be counted, and every node once."""
     draft = cluster.state.draft()
     kind = asking if isinstance(asking, PodClass) else cluster.kind(asking)
-    failed = np.flatnonzero(draft.exists & ~FILTERS[rule].passes(kind, draft))
-    told = list(FILTERS[rule].reasons(kind, draft, failed))
+    failed = np.flatnonzero(draft.exists & ~FILTERS[rule]().passes(kind, draft))
+    told = list(FILTERS[rule]().reasons(kind, draft, failed))
     assert sum(number for _, number in told) == len(failed)
     for phrase, number in told:
         agree(number, phrase)
@@ -237,7 +237,7 @@ def reasons(rule: str, cluster: Cluster, asking: PodBuilder | PodClass) -> list[
 def scores(rule: str, cluster: Cluster, asking: PodBuilder) -> dict[str, float] | None:
     """Node -> score of this scorer alone; None where it has nothing to say."""
     draft, kind = cluster.state.draft(), cluster.kind(asking)
-    scorer = SCORERS[rule]
+    scorer = SCORERS[rule]()
     if not scorer.concerns(kind, draft):
         return None
     found = scorer.score(kind, draft)

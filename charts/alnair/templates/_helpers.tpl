@@ -35,3 +35,15 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
+
+{{/* The schedulerNames that this release answers to, as JSON. */}}
+{{- define "alnair.schedulers" -}}
+{{- $names := list }}
+{{- range .Values.profiles }}
+{{- $names = append $names .schedulerName }}
+{{- end }}
+{{- if .Values.baselines }}
+{{- $names = concat $names (list "alnair-fgd" "alnair-packing" "alnair-clustering" "alnair-dot-product" "alnair-random") | uniq }}
+{{- end }}
+{{- toJson $names }}
+{{- end }}

@@ -5,26 +5,27 @@ cluster has.
       - schedulerName: alnair-cost-saving
         scorers: [{name: BinPack, weight: 1}, {name: NodeAffinity, weight: 2}]
         picker: best-fit
+    baselines: false
     topology:
       levels: [{name: rack, label: topology.kubernetes.io/rack}]
     delivery:
       enabled: true
 
-A wrong file stops the start with file, field, value and what is allowed; nothing is ever guessed, ignored or
-repaired. `DEFAULT` is what runs without a file, and what the chart ships.
+A wrong file is refused whole, with file, field, value and what is allowed; nothing is ever guessed, ignored or
+repaired. At the start that is the end of it; a file that changes under a running operator and is wrong then leaves
+everything as it was. `DEFAULT` is what runs without a file, and what the chart ships.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from alnair.api import names
+from alnair.api.profiles import BASELINES, SHIPPED, Part, Profile, refuse_repeats
 from alnair.api.quantity import shown
 
 # A label's key as the apiserver takes it: an optional DNS prefix, then a name.
@@ -34,86 +35,19 @@ LABEL_PATTERN: Final = (
 
 _LARGEST_FILE: Final = 256 * 1024
 
-ScorerName = Literal[
-    "BinPack",
-    "Spread",
-    "LeastRequested",
-    "MostRequested",
-    "BalancedResource",
-    "ServiceSpreading",
-    "Equal",
-    "LeastNUMANodes",
-    "NUMACost",
-    "NodeAffinity",
-    "InterPodAffinity",
-    "PodTopologySpread",
-    "TaintToleration",
-    "ImageLocality",
-]
-PickerName = Literal["best-fit", "worst-fit"]
-
 
 class BadConfig(ValueError):
     """A config file that cannot be used; the message has one line for each mistake in it."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, strict=True, extra="forbid", frozen=True
-    )
-
-
-def _refuse_repeats(values: list[str], field: str) -> None:
-    for position, value in enumerate(values):
-        if value in values[:position]:
-            raise ValueError(f"{field} {shown(value)} is used twice; each may stand once")
-
-
-class Scorer(_Part):
-    """One scorer of a profile and how much it counts beside the others."""
-
-    name: ScorerName
-    weight: Annotated[int, Field(ge=1, le=1000)] = 1
-
-
-class Profile(_Part):
-    """How the pods of one schedulerName are placed."""
-
-    scheduler_name: Annotated[
-        str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
-    ]
-    # None is every filter there is; a list is for experiments, and can place pods where they cannot run
-    filters: (
-        Annotated[list[Annotated[str, Field(pattern=r"^[A-Z][A-Za-z]{0,62}$")]], Field(max_length=64)] | None
-    ) = None
-    scorers: Annotated[list[Scorer], Field(min_length=1, max_length=16)]
-    picker: PickerName  # which of the cards that fit: the fullest or the emptiest
-
-    def uses(self, scorer: ScorerName) -> bool:
-        return any(each.name == scorer for each in self.scorers)
-
-    @field_validator("scheduler_name")
-    @classmethod
-    def _not_the_default_schedulers(cls, name: str) -> str:
-        if name == "default-scheduler":
-            raise ValueError("belongs to kube-scheduler; choose a name of your own, for example alnair")
-        return name
-
-    @field_validator("scorers")
-    @classmethod
-    def _each_scorer_once(cls, scorers: list[Scorer]) -> list[Scorer]:
-        _refuse_repeats([scorer.name for scorer in scorers], "name")
-        return scorers
-
-
-class Level(_Part):
+class Level(Part):
     """A kind of domain: all nodes with one value of a label are together."""
 
     name: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
     label: Annotated[str, Field(max_length=317, pattern=LABEL_PATTERN)]
 
 
-class Topology(_Part):
+class Topology(Part):
     """The levels that gangs can ask for, the widest first."""
 
     levels: Annotated[list[Level], Field(max_length=16)]
@@ -121,8 +55,8 @@ class Topology(_Part):
     @field_validator("levels")
     @classmethod
     def _each_once(cls, levels: list[Level]) -> list[Level]:
-        _refuse_repeats([level.name for level in levels], "name")
-        _refuse_repeats([level.label for level in levels], "label")
+        refuse_repeats([level.name for level in levels], "name")
+        refuse_repeats([level.label for level in levels], "label")
         return levels
 
 
@@ -137,7 +71,7 @@ DEFAULT_TOPOLOGY: Final = Topology(
 )
 
 
-class Delivery(_Part):
+class Delivery(Part):
     """How containers get the cards that were recorded for them."""
 
     # Through their environment, which the chart's admission policy gives them; a pod that should have one and does not
@@ -145,49 +79,46 @@ class Delivery(_Part):
     enabled: bool = True
 
 
-class Config(_Part):
+class Config(Part):
     """The whole file."""
 
     profiles: Annotated[list[Profile], Field(min_length=1, max_length=64)]
+    baselines: bool = False  # the research baselines too, unless a profile above has their name
     topology: Topology = DEFAULT_TOPOLOGY
     delivery: Delivery = Delivery()
 
     @field_validator("profiles")
     @classmethod
     def _each_name_once(cls, profiles: list[Profile]) -> list[Profile]:
-        _refuse_repeats([profile.scheduler_name for profile in profiles], "schedulerName")
+        refuse_repeats([profile.scheduler_name for profile in profiles], "schedulerName")
         return profiles
+
+    @model_validator(mode="after")
+    def _fallbacks_are_there(self) -> Config:
+        known = self.by_name()
+        for profile in self.profiles:
+            if profile.fallback is not None and profile.fallback not in known:
+                raise ValueError(
+                    f"the fallback {shown(profile.fallback)} of profile {profile.scheduler_name} is no profile here; "
+                    f"there are {', '.join(known)}"
+                )
+        return self
+
+    def by_name(self) -> dict[str, Profile]:
+        """The profiles by the schedulerName that they answer to."""
+        own = {profile.scheduler_name: profile for profile in self.profiles}
+        return {profile.scheduler_name: profile for profile in BASELINES if self.baselines} | own
 
     def profile(self, scheduler_name: str) -> Profile | None:
         """The profile that answers to that name, or None: the pod is somebody else's."""
-        return next((each for each in self.profiles if each.scheduler_name == scheduler_name), None)
+        return self.by_name().get(scheduler_name)
 
     def delivering(self) -> frozenset[str]:
         """The scheduler names whose pods get their cards through their environment."""
-        return frozenset(each.scheduler_name for each in self.profiles if self.delivery.enabled)
+        return frozenset(self.by_name() if self.delivery.enabled else ())
 
 
-# What a manifest wishes for goes before how the cluster is to be filled: weights as in kube-scheduler.
-WISHES: Final = (
-    Scorer(name="NodeAffinity", weight=2),
-    Scorer(name="InterPodAffinity", weight=2),
-    Scorer(name="PodTopologySpread", weight=2),
-    Scorer(name="TaintToleration", weight=3),
-    Scorer(name="ImageLocality", weight=1),
-)
-
-
-def _profile(name: str, scorer: ScorerName, picker: PickerName) -> Profile:
-    return Profile(scheduler_name=name, scorers=[Scorer(name=scorer), *WISHES], picker=picker)
-
-
-DEFAULT: Final = Config(
-    profiles=[
-        _profile(names.PROFILE_DEFAULT, "BinPack", "best-fit"),
-        _profile(names.PROFILE_COST_SAVING, "BinPack", "best-fit"),
-        _profile(names.PROFILE_HIGH_PERFORMANCE, "Spread", "worst-fit"),
-    ]
-)
+DEFAULT: Final = Config(profiles=list(SHIPPED))
 
 
 def load_config(path: str | Path) -> Config:
@@ -211,8 +142,14 @@ def parse_config(content: bytes | str, *, origin: str) -> Config:
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise BadConfig(f"{origin}: is not valid YAML: {error}") from error
     except ValidationError as error:
-        lines = [f"{origin}: {_field(each['loc'])}: {_complaint(each)}" for each in error.errors()]
-        raise BadConfig("\n".join(lines)) from error
+        raise BadConfig(
+            "\n".join(f"{origin}: {field}: {text}" for field, text in complaints(error))
+        ) from error
+
+
+def complaints(error: ValidationError) -> list[tuple[str, str]]:
+    """Each mistake as (field, what is wrong with it)."""
+    return [(_field(each["loc"]), _complaint(each)) for each in error.errors()]
 
 
 def _field(location: tuple[int | str, ...]) -> str:

@@ -151,6 +151,7 @@ FINALIZER: Final = f"{PREFIX}ledger"
 PROFILE_DEFAULT: Final = "alnair"
 PROFILE_COST_SAVING: Final = "alnair-cost-saving"
 PROFILE_HIGH_PERFORMANCE: Final = "alnair-high-performance"
+PROFILE_BEST_FIT: Final = "alnair-best-fit"
 
 _NAME_LIMIT: Final = 253  # of a Kubernetes object
 _LABEL_LIMIT: Final = 63

@@ -22,7 +22,7 @@ def run(
     ] = None,
     context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
     config: Annotated[
-        Path | None, typer.Option(help="The profiles (YAML); default: the three that the chart ships.")
+        Path | None, typer.Option(help="The profiles (YAML); default: those that the chart ships.")
     ] = None,
     lease_namespace: Annotated[
         str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the Lease that says who leads.")
@@ -47,7 +47,8 @@ def run(
     from alnair.api.config import DEFAULT, BadConfig, load_config
     from alnair.handlers.lifecycle import Operator, RunSettings
     from alnair.kube.connection import NoConnection, connect
-    from alnair.scheduling.profile import UnknownRule, build
+    from alnair.scheduling.profile import build_all
+    from alnair.scheduling.registry import installed
 
     if log_level.upper() not in logging.getLevelNamesMapping():
         raise typer.BadParameter(
@@ -61,10 +62,9 @@ def run(
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
     try:
         loaded = load_config(config) if config is not None else DEFAULT
-        for profile in loaded.profiles:
-            build(profile)
+        build_all(loaded, installed(), origin=str(config))
         connection = connect(kubeconfig=kubeconfig, context=context)
-    except (BadConfig, NoConnection, UnknownRule) as error:
+    except (BadConfig, NoConnection) as error:
         typer.echo(f"alnair: {error}", err=True)
         raise typer.Exit(2) from None
 

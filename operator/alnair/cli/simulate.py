@@ -35,7 +35,14 @@ def simulate(
         ),
     ] = None,
     policy: Annotated[
-        list[str] | None, typer.Option(help="What places the pods; may be given more than once.")
+        list[str] | None,
+        typer.Option(
+            help="What places the pods; may be given more than once. A profile that Alnair ships (fgd, best-fit, "
+            "cost-saving, …) or one of --config, by its schedulerName."
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A config file as of `alnair run`: its profiles are policies too.")
     ] = None,
     inflate: Annotated[
         float | None,
@@ -62,17 +69,28 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON instead of a table.")] = False,
 ) -> None:
     """Replay a trace through the scheduling core, with no cluster."""
+    from alnair.api.config import BadConfig, load_config
+    from alnair.scheduling.profile import BadProfile, build
+    from alnair.scheduling.registry import installed
     from alnair.simulate import plot as pictures
     from alnair.simulate.filling import fill
-    from alnair.simulate.policies import POLICIES
+    from alnair.simulate.policies import policies as known_policies
     from alnair.simulate.queueing import ORDERS, serve
     from alnair.simulate.reading import read_trace
     from alnair.simulate.report import of_filling, of_serving
     from alnair.simulate.trace import BadTrace
 
+    try:
+        known = known_policies(load_config(config).profiles if config is not None else ())
+    except BadConfig as error:
+        raise _failed(str(error)) from None
     policies = list(dict.fromkeys(policy or ["alnair"]))
     for name in policies:
-        _must_be_one_of(name, POLICIES, "--policy")
+        _must_be_one_of(name, known, "--policy")
+        try:
+            build(known[name], installed())
+        except BadProfile as error:
+            raise _failed(f"policy {name}: {error}") from None
     _must_be_one_of(order, ORDERS, "--order")
     if plot is not None:
         _must_be_one_of(plot.suffix, pictures.KINDS, "--plot")
@@ -85,14 +103,14 @@ def simulate(
     if departures:
         serving = partial(serve, trace, order=order, inflate=inflate or 1.0, clocks=CLOCKS, samples=samples)
         served: dict[str, Sequence[Served]] = {
-            name: _runs(partial(serving, name), name, chosen, jobs) for name in policies
+            name: _runs(partial(serving, known[name]), name, chosen, jobs) for name in policies
         }
         results = [of_serving(name, order, runs) for name, runs in served.items()]
         draw: Callable[[Path], None] = partial(pictures.draw_serving, served)
     else:
         filling = partial(fill, trace, inflate=inflate or 1.3, clocks=CLOCKS, samples=samples)
         filled: dict[str, Sequence[Filled]] = {
-            name: _runs(partial(filling, name), name, chosen, jobs) for name in policies
+            name: _runs(partial(filling, known[name]), name, chosen, jobs) for name in policies
         }
         results = [of_filling(name, runs) for name, runs in filled.items()]
         draw = partial(pictures.draw_filling, filled)

@@ -49,7 +49,7 @@ from alnair.kube.lull import Lull
 from alnair.ledger import cards, recovery
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
-from alnair.scheduling.profile import build
+from alnair.scheduling.profile import build_all
 from alnair.state import wire
 from alnair.state.cluster import ClusterState
 from alnair.state.inventory import Inventory
@@ -167,7 +167,7 @@ class Operator:
             state=state,
             ledger=ledger,
             roster=roster,
-            profiles={profile.scheduler_name: build(profile) for profile in settings.config.profiles},
+            profiles=build_all(settings.config),
             levels=settings.config.topology.levels,
             reports=reports,
             metrics=metrics,

@@ -20,22 +20,22 @@ from alnair.scheduling.plugins import Picker
 from alnair.scheduling.plugins.cards_that_fit import candidates, piece_of
 from alnair.state.draft import Draft, Ints
 from alnair.state.holding import CardUse, ContainerShare, footprint
-from alnair.state.shapes import PodShape
+from alnair.state.shapes import PodClass
 
 
-def pick(shape: PodShape, draft: Draft, row: int, picker: Picker) -> tuple[ContainerShare, ...] | None:
+def pick(pod: PodClass, draft: Draft, row: int, picker: Picker) -> tuple[ContainerShare, ...] | None:
     """The pod's part of each card, in running order; None if it does not fit after all."""
-    gpu = shape.gpu
+    gpu = pod.shape.gpu
     if not gpu.demands:
         return ()
     if not draft.owned[row]:
         return tuple(counted_share(demand) for demand in gpu.demands)
     one = draft.only(row)
     if len(gpu.demands) == 1:
-        fitting = np.flatnonzero(candidates(gpu.demands[0], gpu, one, shape.alignment)[0])
-        cards = _chosen(gpu.demands[0], one, [fitting], picker)
+        fitting = np.flatnonzero(candidates(gpu.demands[0], gpu, one, pod.shape.alignment)[0])
+        cards = _chosen(pod, gpu.demands[0], one, [fitting], picker)
         return None if cards is None else (share_of(gpu.demands[0], one, cards),)
-    return _together(shape, one, picker)
+    return _together(pod, one, picker)
 
 
 def counted_share(demand: CardDemand) -> ContainerShare:
@@ -48,9 +48,9 @@ def share_of(demand: CardDemand, one: Draft, cards: Sequence[int]) -> ContainerS
     return ContainerShare(demand.container, pieces, stage=demand.stage)
 
 
-def _together(shape: PodShape, one: Draft, picker: Picker) -> tuple[ContainerShare, ...] | None:
+def _together(pod: PodClass, one: Draft, picker: Picker) -> tuple[ContainerShare, ...] | None:
     """Several containers: each moment has a scratch of its own, in which later ones see what earlier ones took."""
-    gpu, alignment = shape.gpu, shape.alignment
+    gpu, alignment = pod.shape.gpu, pod.shape.alignment
     scratches = [(moment, _scratch(one)) for moment in gpu.moments]
     shares: dict[str, ContainerShare] = {}
     for demand in sorted(gpu.demands, key=_hardest_first):
@@ -59,7 +59,7 @@ def _together(shape: PodShape, one: Draft, picker: Picker) -> tuple[ContainerSha
         tiers = [np.flatnonzero(fits)]
         if len(scratches) > 1:
             tiers = _cheapest_first(demand, tiers[0], gpu, shares, one)
-        cards = _chosen(demand, running[-1], tiers, picker)
+        cards = _chosen(pod, demand, running[-1], tiers, picker)
         if cards is None:
             return None
         shares[demand.container] = share_of(demand, one, cards)
@@ -68,14 +68,16 @@ def _together(shape: PodShape, one: Draft, picker: Picker) -> tuple[ContainerSha
     return tuple(shares[demand.container] for demand in gpu.demands)
 
 
-def _chosen(demand: CardDemand, one: Draft, tiers: Sequence[Ints], picker: Picker) -> list[int] | None:
+def _chosen(
+    pod: PodClass, demand: CardDemand, one: Draft, tiers: Sequence[Ints], picker: Picker
+) -> list[int] | None:
     """As many cards as are asked for, from the first tier that has some left; None if there are not enough."""
     cards: list[int] = []
     for tier in tiers:
         left = demand.cards - len(cards)
         if len(tier) and left:
             part = demand if left == demand.cards else replace(demand, cards=left)
-            cards += chosen_cards(part, one, 0, tier, picker).tolist()
+            cards += chosen_cards(pod, part, one, 0, tier, picker).tolist()
     return cards if len(cards) == demand.cards else None
 
 

@@ -350,7 +350,7 @@ def relinked(placed: Sequence[PlacedClass], profile: Profile, draft: Draft) -> l
         for number, position in seated:
             pod, holding = placed[number].pod, seats[number][position][2]
             if any(holding.slices()):
-                containers = pick(pod.shape, draft, row, profile.picker)
+                containers = pick(pod, draft, row, profile.picker)
                 if containers is None:
                     break
                 holding = Holding(draft.names[row], containers)

@@ -85,7 +85,7 @@ def node_reasons(pod: PodClass, profile: Profile, draft: Draft) -> str:
 def _beyond_rules(pod: PodClass, profile: Profile, draft: Draft, rows: Ints) -> list[tuple[str, int]]:
     """Nodes that pass every rule. A single GPU container always finds its cards there; several may not, together."""
     several = len(pod.shape.gpu.demands) > 1
-    crowded = sum(pick(pod.shape, draft, int(row), profile.picker) is None for row in rows) if several else 0
+    crowded = sum(pick(pod, draft, int(row), profile.picker) is None for row in rows) if several else 0
     reasons = [("has no cards that fit all containers of the pod together", crowded)]
     reasons.append(("has room, but the pod there would break a rule of another member", len(rows) - crowded))
     return [(phrase, number) for phrase, number in reasons if number]

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from alnair.api.gpurequest import CardDemand
 from alnair.scheduling.plugins.interface import Picker
 from alnair.state.draft import Bools, Draft, Ints
+from alnair.state.shapes import PodClass
 
 EXACT = 16
 
@@ -38,9 +39,11 @@ EXACT = 16
 Sets = NDArray[np.float64]
 
 
-def chosen_cards(demand: CardDemand, draft: Draft, row: int, candidates: Ints, picker: Picker) -> Ints:
+def chosen_cards(
+    pod: PodClass, demand: CardDemand, draft: Draft, row: int, candidates: Ints, picker: Picker
+) -> Ints:
     """As many of the candidates (in the order of their indices, and enough) as the demand asks for."""
-    keys = picker.keys(demand, draft, row, candidates)
+    keys = picker.keys(pod, demand, draft, row, candidates)
     links = draft.card_links[row]
     if links is None:
         return candidates[np.argsort(keys, kind="stable")[: demand.cards]]

@@ -33,15 +33,29 @@ class Habits:
     kinds: tuple[tuple[Kind, float], ...] = ()
 
 
+class Renewals:
+    """After which arrivals what was learned is worth looking at anew: often at first, then with every eighth more."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._next = 1
+
+    def due(self) -> bool:
+        """One more came. Whether this is one of those."""
+        self._seen += 1
+        if self._seen < self._next:
+            return False
+        self._next = self._seen + max(1, min(self._seen // 8, HALF_LIFE // 8))
+        return True
+
+
 class Mix:
-    """Counts of kinds. `renewed` is true of the arrivals after which the habits are worth looking at anew: often at
-    first, then with every eighth more."""
+    """Counts of kinds."""
 
     def __init__(self) -> None:
         self._counts: dict[Kind, float] = {}
-        self._seen = 0
-        self._next = 1
         self._weight = 0.0
+        self._renewals = Renewals()
 
     def note(self, shape: PodShape) -> bool:
         """A pod came. Whether the habits should be looked at anew."""
@@ -58,17 +72,13 @@ class Mix:
             )
         self._counts[kind] = self._counts.get(kind, 0.0) + 1
         self._weight += 1
-        self._seen += 1
         if self._weight >= 2 * HALF_LIFE:
             self._weight /= 2
             self._counts = {each: count / 2 for each, count in self._counts.items()}
         if len(self._counts) > MOST_KINDS:
             rarest = min(self._counts, key=lambda each: self._counts[each])
             self._weight -= self._counts.pop(rarest)
-        if self._seen < self._next:
-            return False
-        self._next = self._seen + max(1, min(self._seen // 8, HALF_LIFE // 8))
-        return True
+        return self._renewals.due()
 
     def habits(self) -> Habits:
         return Habits(tuple(self._counts.items()))

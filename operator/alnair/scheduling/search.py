@@ -323,13 +323,13 @@ def _best(
     company = None if alone else profile.rated_by_company(member.pod, draft)
     while local.size:
         total = local if company is None else local + company
-        row = int(total.argmax())
+        row = profile.chosen(member.pod, draft, total)
         if member.nominated and member.nominated in draft.names:
             wished = draft.names.index(member.nominated)
             row = wished if total[wished] != NOWHERE else row
         if total[row] == NOWHERE:
             return None
-        containers = pick(member.shape, draft, row, profile.picker)
+        containers = pick(member.pod, draft, row, profile.picker)
         if containers is not None:
             return row, Holding(draft.names[row], containers)
         local[row] = NOWHERE

@@ -12,7 +12,7 @@ from alnair.simulate.policies import Policy
 from alnair.simulate.trace import CARD, Job, Machine
 from alnair.state.cluster import ClusterState, guest
 from alnair.state.pods import Pod
-from alnair.state.shapes import PodShape
+from alnair.state.shapes import PodClass, PodShape
 
 
 class SimulatedCluster:
@@ -31,7 +31,7 @@ class SimulatedCluster:
     def arrived(self, job: Job) -> None:
         """It came, and may be started once or tried often: policies learn from arrivals, not from tries."""
         for _ in range(job.pods):
-            self._policy.arrived(job.shape)
+            self._policy.arrived(PodClass(job.shape))
 
     def start(self, job: Job) -> bool:
         """Whether it found a place, and has it."""
@@ -40,7 +40,6 @@ class SimulatedCluster:
         if self._refused.get((shape, job.pods), -1) == self.state.freed:
             return False
         pods = [_pod(f"{job.name}/{number}", shape, labels) for number in range(job.pods)]
-        self._policy.placing(shape)
         members = tuple(Member(pod.uid, pod.name, guest(pod)) for pod in pods)
         with self.state.draft() as draft:
             verdict = place(Gang(members, needed=len(members)), self._policy.profile, draft, self._boards)

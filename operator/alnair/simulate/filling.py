@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from alnair.scheduling.plugins.fragmentation import FGD, typical
+from alnair.api.profiles import Profile
+from alnair.scheduling.plugins.fragmentation import Fragmentation, typical
 from alnair.simulate.arrivals import inflated, shuffled
 from alnair.simulate.cluster import SimulatedCluster
-from alnair.simulate.policies import POLICIES
+from alnair.simulate.policies import Policy
 from alnair.simulate.trace import Job, Machine, Trace
 
 EARLY = 0.9  # of all cards asked for: until then no request for several cards should be lost
@@ -43,7 +44,7 @@ class Filled:
 
 def fill(
     trace: Trace,
-    policy: str,
+    policy: Profile,
     seed: int,
     *,
     inflate: float,
@@ -54,8 +55,8 @@ def fill(
     """`clocks`: seconds by the wall and of the processor, only read; `samples`: how many points of a curve to keep."""
     machines, jobs = shuffled(trace, seed)
     jobs = inflated(jobs, trace, inflate, seed)
-    cluster = SimulatedCluster(machines, POLICIES[policy](trace, seed))
-    measure = FGD(typical(job.shape for job in trace.jobs))
+    cluster = SimulatedCluster(machines, Policy(policy, trace, seed))
+    measure = Fragmentation(typical(job.shape for job in trace.jobs))
     cards = max(trace.gpu_milli, 1)
     arrived = allocated = placed = early = lost = impossible = 0
     kept: list[Sample] = []

@@ -10,8 +10,9 @@ import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from alnair.api.profiles import Profile
 from alnair.simulate.cluster import SimulatedCluster
-from alnair.simulate.policies import POLICIES
+from alnair.simulate.policies import Policy
 from alnair.simulate.trace import Job, Trace
 from alnair.state.shapes import PodShape
 
@@ -89,9 +90,9 @@ class _Queue:
 
 
 class _Run:
-    def __init__(self, trace: Trace, policy: str, seed: int, order: str) -> None:
+    def __init__(self, trace: Trace, policy: Profile, seed: int, order: str) -> None:
         self.cluster = SimulatedCluster(
-            sorted(trace.machines, key=lambda each: each.name), POLICIES[policy](trace, seed)
+            sorted(trace.machines, key=lambda each: each.name), Policy(policy, trace, seed)
         )
         self.queue = _Queue(ORDERS[order])
         self.now = 0.0
@@ -130,7 +131,7 @@ class _Run:
 
 def serve(
     trace: Trace,
-    policy: str,
+    policy: Profile,
     seed: int,
     *,
     order: str = "fifo",

@@ -14,8 +14,9 @@ What must never happen here: a scribble that outlives its draft. Nothing between
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,6 +139,17 @@ class Draft:
             card_exclusive=self.card_exclusive[part],
             load=self.load.at(part),
         )
+
+    def sealed(self) -> Draft:
+        """For rules that are not our own: the same numbers, and whoever writes to them gets an error, not the books."""
+        arrays: dict[str, Any] = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, np.ndarray):
+                arrays[each.name] = value.view()
+                arrays[each.name].flags.writeable = False
+        whole = None if self.whole is None else self.whole.sealed()
+        return replace(self, whole=whole, journal=[], **arrays)
 
     def all_nodes(self) -> Draft:
         """The draft that this one was narrowed from, or itself."""

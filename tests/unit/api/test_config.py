@@ -8,22 +8,24 @@ import pytest
 
 from alnair.api import names
 from alnair.api.config import DEFAULT, BadConfig, load_config, parse_config
+from alnair.api.profiles import BASELINES, Filters
 
 GOOD = "profiles: [{schedulerName: a, scorers: [{name: BinPack, weight: 2}], picker: best-fit}]"
 
 
-def test_the_shipped_profiles_are_three() -> None:
+def test_the_shipped_profiles() -> None:
     assert [profile.scheduler_name for profile in DEFAULT.profiles] == [
         names.PROFILE_DEFAULT,
         names.PROFILE_COST_SAVING,
         names.PROFILE_HIGH_PERFORMANCE,
+        names.PROFILE_BEST_FIT,
     ]
     spread = DEFAULT.profile(names.PROFILE_HIGH_PERFORMANCE)
     assert spread is not None
-    assert (spread.scorers[0].name, spread.picker) == ("Spread", "worst-fit")
+    assert (spread.scorers[0].name, spread.picker.name) == ("Spread", "worst-fit")
     for profile in DEFAULT.profiles:
         first, *wishes = profile.scorers
-        assert (first.name in ("BinPack", "Spread"), first.weight, profile.filters) == (True, 1, None)
+        assert (first.weight, profile.filters) == (1, Filters())
         assert {wish.name: wish.weight for wish in wishes} == {
             "NodeAffinity": 2,
             "InterPodAffinity": 2,
@@ -38,7 +40,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(GOOD)
     profile = load_config(path).profiles[0]
-    assert (profile.scheduler_name, profile.filters, profile.scorers[0].weight) == ("a", None, 2)
+    assert (profile.scheduler_name, profile.filters, profile.scorers[0].weight) == ("a", Filters(), 2)
 
 
 def test_a_file_without_levels_has_the_usual_ones_and_may_have_none() -> None:
@@ -56,8 +58,11 @@ def test_a_file_without_levels_has_the_usual_ones_and_may_have_none() -> None:
         ("profiles: [{}]", "profiles[0].schedulerName", "missing"),
         (GOOD + "\nextra: 1", "extra", "no field"),
         (GOOD.replace("picker", "piker"), "profiles[0].piker", "no field"),
-        (GOOD.replace("best-fit", "first-fit"), "profiles[0].picker", "'best-fit' or 'worst-fit'"),
-        (GOOD.replace("BinPack", "binpack"), "profiles[0].scorers[0].name", "'BinPack', 'Spread', 'Least"),
+        (GOOD.replace("best-fit", "first fit"), "profiles[0].picker.name", "'first fit'"),
+        (GOOD.replace("best-fit", "{nom: best-fit}"), "profiles[0].picker.name", "missing"),
+        (GOOD.replace("picker", "fallback: b, picker"), "the file", "the fallback 'b' of profile a"),
+        (GOOD.replace("picker", "filters: {only: [], disable: [X]}, picker"), "profiles[0].filters", "only"),
+        (GOOD.replace("picker", "reserve: [X, X], picker"), "profiles[0].reserve", "'X' is used twice"),
         (GOOD.replace("weight: 2", "weight: 0"), "profiles[0].scorers[0].weight", "0: "),
         (GOOD.replace("weight: 2", "weight: '2'"), "profiles[0].scorers[0].weight", "integer"),
         (GOOD.replace("weight: 2", "weight: 1001"), "profiles[0].scorers[0].weight", "1000"),
@@ -68,7 +73,7 @@ def test_a_file_without_levels_has_the_usual_ones_and_may_have_none() -> None:
             "profiles[0].schedulerName",
             "kube-scheduler",
         ),
-        (GOOD.replace("picker", "filters: [oops!], picker"), "profiles[0].filters[0]", "'oops!'"),
+        (GOOD.replace("picker", "filters: [oops!], picker"), "profiles[0].filters.only[0].name", "'oops!'"),
         (
             GOOD.replace("weight: 2}", "weight: 2}, {name: BinPack}"),
             "profiles[0].scorers",
@@ -132,7 +137,7 @@ def test_bytes_that_are_no_text_are_refused() -> None:
 
 def test_every_mistake_has_a_line_of_its_own() -> None:
     with pytest.raises(BadConfig) as refusal:
-        parse_config("profiles: [{schedulerName: A, scorers: [], picker: x}]", origin="f")
+        parse_config("profiles: [{schedulerName: A, scorers: [], picker: 3}]", origin="f")
     assert len(str(refusal.value).splitlines()) == 3
 
 
@@ -151,3 +156,18 @@ def test_a_file_that_is_not_there_or_too_large_is_refused_by_its_path(tmp_path: 
 )
 def test_delivery_is_on_unless_it_is_switched_off(text: str, delivering: set[str]) -> None:
     assert parse_config(GOOD + text, origin="f").delivering() == delivering
+
+
+def test_the_baselines_answer_only_when_they_are_asked_for() -> None:
+    names_ = {profile.scheduler_name for profile in BASELINES}
+    assert not names_ & parse_config(GOOD, origin="f").by_name().keys()
+    assert parse_config(GOOD + "\nbaselines: true", origin="f").by_name().keys() == names_ | {"a"}
+
+
+def test_a_profile_of_the_file_goes_before_a_baseline_of_its_name() -> None:
+    config = parse_config(
+        GOOD.replace("schedulerName: a", "schedulerName: alnair-fgd") + "\nbaselines: true", origin="f"
+    )
+    profile = config.profile("alnair-fgd")
+    assert profile is not None
+    assert profile.scorers[0].name == "BinPack"

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alnair.scheduling.plugins.baselines import KIND, Clustering, DotProduct, Packing, TightestNode, kind_of
-from alnair.scheduling.plugins.fragmentation import FGD, FGDCards, typical
+from alnair.scheduling.plugins.fragmentation import FGD, Fragmentation, typical
 from alnair.scheduling.plugins.interface import Scorer
 from alnair.simulate.cluster import SimulatedCluster
-from alnair.simulate.policies import POLICIES
+from alnair.simulate.policies import POLICIES, Policy
 from alnair.simulate.trace import Job, Machine, Trace
 from alnair.state.shapes import PodClass
 from unit.scheduling import published
@@ -47,7 +47,7 @@ def filled(draw: st.DrawFn) -> tuple[SimulatedCluster, tuple[Job, ...]]:
     )
     came = tuple(draw(st.lists(jobs(), min_size=1, max_size=25)))
     trace = Trace(machines, came)
-    cluster = SimulatedCluster(machines, POLICIES["random"](trace, draw(st.integers(0, 99))))
+    cluster = SimulatedCluster(machines, Policy(POLICIES["random"], trace, draw(st.integers(0, 99))))
     for number, job in enumerate(came):
         cluster.start(Job(f"j{number}", job.cpu, job.memory_mib, job.cards, job.gpu, job.models))
     return cluster, came
@@ -89,6 +89,12 @@ def compared(scorer: Scorer, cluster: SimulatedCluster, job: Job) -> list[tuple[
     return found
 
 
+def foreseeing(came: tuple[Job, ...]) -> FGD:
+    rule = FGD()
+    rule.foresee(each.shape for each in came)
+    return rule
+
+
 @settings(max_examples=120, deadline=None)
 @given(filled(), jobs())
 def test_fgd_scores_by_the_growth_of_fragmentation(
@@ -105,7 +111,7 @@ def test_fgd_scores_by_the_growth_of_fragmentation(
         kept.append((Job("", cpu, 1, cards, gpu, models), count))
         covered += count
     mix = [(each, count / covered) for each, count in kept]
-    scorer = FGD(typical(each.shape for each in came))
+    scorer = foreseeing(came)
     for node, score in compared(scorer, cluster, job):
         assert abs(score - published.fgd(node, job, mix)) <= _on_the_edge(node, job, mix)
 
@@ -132,21 +138,20 @@ def test_fgd_picks_the_card_where_fragmentation_grows_least(
     world: tuple[SimulatedCluster, tuple[Job, ...]], job: Job
 ) -> None:
     cluster, came = world
-    scorer = FGD(typical(each.shape for each in came))
-    cards = FGDCards(scorer)
-    cards.cpu = job.cpu
+    rule = foreseeing(came)
+    measure = Fragmentation(typical(each.shape for each in came))
     draft = cluster.state.draft()
     for row, node in enumerate(plain(cluster)):
         if not published.can_run(node, job):
             continue
         fitting = np.array([index for index, free in enumerate(node.cards) if free >= job.gpu])
-        keys = cards.keys(job.shape.gpu.demands[0], draft, row, fitting)
+        keys = rule.keys(asking(job), job.shape.gpu.demands[0], draft, row, fitting)
         first = int(fitting[keys.argmin()])
         alone = [index for index in range(len(node.cards)) if index == first]
-        best = scorer.score(asking(job), draft)[row]
+        best = rule.score(asking(job), draft)[row]
         taken = np.zeros((1, draft.card_memory.shape[1]), dtype=np.bool_)
         taken[0, alone] = True
-        got = scorer._scores(job.cpu, job.shape.gpu.demands[0], draft, np.array([row]), taken)[0]
+        got = measure._scores(job.cpu, job.shape.gpu.demands[0], draft, np.array([row]), taken)[0]
         assert got == best
 
 
@@ -169,6 +174,6 @@ def test_the_simple_ones_score_as_published(
 def test_fragmentation_is_all_that_is_free_where_nothing_of_the_mix_runs() -> None:
     large = Job("large", cpu=64_000, memory_mib=1, cards=8, gpu=1000)
     trace = Trace((Machine("small", 8_000, 1024, 2, "T4"),), (large,))
-    cluster = SimulatedCluster(trace.machines, POLICIES["fgd"](trace, 1))
-    measure = FGD(typical(job.shape for job in trace.jobs))
+    cluster = SimulatedCluster(trace.machines, Policy(POLICIES["fgd"], trace, 1))
+    measure = Fragmentation(typical(job.shape for job in trace.jobs))
     assert measure.fragmented(cluster.state.draft())[0] == 2.0

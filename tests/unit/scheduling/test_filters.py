@@ -59,10 +59,10 @@ def test_every_filter_says_of_one_row_what_it_says_of_all(rule: str) -> None:
         pod("p").near_to({"app": "x"}, key="pool").spread_over("pool", {"app": "x"}),
     ):
         shape = cluster.kind(asking)
-        together = FILTERS[rule].passes(shape, draft)
+        together = FILTERS[rule]().passes(shape, draft)
         for row in np.flatnonzero(draft.exists):
-            assert FILTERS[rule].passes(shape, draft.only(int(row)))[0] == together[row]
-        assert FILTERS[rule].passes(shape, draft.at(draft.rows[::-1])).tolist() == together[::-1].tolist()
+            assert FILTERS[rule]().passes(shape, draft.only(int(row)))[0] == together[row]
+        assert FILTERS[rule]().passes(shape, draft.at(draft.rows[::-1])).tolist() == together[::-1].tolist()
 
 
 # -- NodeReady, NodeUnschedulable, NodeSelector ------------------------------------------------------------------

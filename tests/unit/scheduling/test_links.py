@@ -205,7 +205,7 @@ KINDS = (
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 @pytest.mark.parametrize("seed", range(20))
 def test_two_cards_are_a_linked_pair_while_one_is_whole(seed: int, profile: Profile) -> None:
-    assert {each.picker.name for each in PROFILES.values()} == set(PICKERS)
+    assert {each.picker.name for each in PROFILES.values()} == PICKERS.keys() - {"FGD", "Random"}
     dice = random.Random(seed)
     cluster, living, pairs_given = Cluster(EIGHT), list[str](), 0
     positions = {card("a", index): index for index in range(8)}

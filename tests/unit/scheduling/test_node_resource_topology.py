@@ -126,8 +126,8 @@ def test_nodes_without_a_topology_and_clusters_without_any_are_not_asked() -> No
     cluster.add(node("b").holding(cpu="16"))
     assert let_through(RULE, cluster, worker("16")) == ["b"]
     empty = Cluster(A)
-    assert not FILTERS[RULE].concerns(empty.kind(worker()), empty.state.draft())
-    assert not FILTERS[RULE].concerns(cluster.kind(pod("w")), cluster.state.draft())
+    assert not FILTERS[RULE]().concerns(empty.kind(worker()), empty.state.draft())
+    assert not FILTERS[RULE]().concerns(cluster.kind(pod("w")), cluster.state.draft())
 
 
 # -- gangs ---------------------------------------------------------------------------------------------------------

@@ -14,13 +14,13 @@ from alnair.scheduling.plugins.potential import (
     DEPTH,
     THRIFT,
     Potential,
-    PotentialCards,
+    Prospect,
     Supply,
     cpu_a_card,
     waste,
 )
 from alnair.simulate.cluster import SimulatedCluster
-from alnair.simulate.policies import POLICIES
+from alnair.simulate.policies import POLICIES, Policy
 from alnair.simulate.trace import Job, Machine, Trace
 from alnair.state.shapes import PodClass
 
@@ -40,13 +40,13 @@ def habits(*jobs: Job) -> Habits:
 
 def filled(machines: list[Machine], *jobs: Job) -> SimulatedCluster:
     """One job after another, each on the first node that takes it and there on the fullest card."""
-    cluster = SimulatedCluster(machines, POLICIES["packing"](Trace(tuple(machines), jobs), 1))
+    cluster = SimulatedCluster(machines, Policy(POLICIES["packing"], Trace(tuple(machines), jobs), 1))
     for number, job in enumerate(jobs):
         assert cluster.start(Job(f"{number}", job.cpu, job.memory_mib, job.cards, job.gpu))
     return cluster
 
 
-def best(scorer: Potential, cluster: SimulatedCluster, job: Job) -> str:
+def best(scorer: Prospect, cluster: SimulatedCluster, job: Job) -> str:
     draft = cluster.state.draft()
     scores = np.where(draft.exists, scorer.score(PodClass(job.shape), draft), -1.0)
     return draft.names[int(scores.argmax())]
@@ -76,7 +76,7 @@ def test_nothing_known_wastes_all_that_is_free_of_a_card_in_use() -> None:
 
 
 def test_a_slice_goes_where_it_fills_a_gap_that_nothing_else_would_fill() -> None:
-    scorer = Potential(habits(*[slice_(500)] * 9, slice_(300)), SUPPLY)
+    scorer = Prospect(habits(*[slice_(500)] * 9, slice_(300)), SUPPLY)
     machines = [Machine("open", 64_000, 1024, 1), Machine("gap", 64_000, 1024, 1)]
     cluster = filled(machines, slice_(500), slice_(700))
     assert best(scorer, cluster, slice_(300)) == "gap"  # 300 free: only a 300 fits; 500 free waits for a 500
@@ -84,7 +84,7 @@ def test_a_slice_goes_where_it_fills_a_gap_that_nothing_else_would_fill() -> Non
 
 
 def test_an_idle_card_is_opened_last() -> None:
-    scorer = Potential(habits(*[slice_(300)] * 3), SUPPLY)
+    scorer = Prospect(habits(*[slice_(300)] * 3), SUPPLY)
     cluster = filled([Machine("used", 64_000, 1024, 1), Machine("idle", 64_000, 1024, 1)], slice_(300))
     assert best(scorer, cluster, slice_(300)) == "used"
 
@@ -92,7 +92,7 @@ def test_an_idle_card_is_opened_last() -> None:
 def test_cpu_is_not_taken_from_cards_that_will_need_it() -> None:
     machines = [Machine("tight", 8_000, 1024, 2), Machine("wide", 64_000, 1024, 2)]
     cluster = filled(machines)
-    scorer = Potential(habits(Job("whole", 4_000, 1, 1, 1000)), SUPPLY)
+    scorer = Prospect(habits(Job("whole", 4_000, 1, 1, 1000)), SUPPLY)
     assert best(scorer, cluster, Job("cpu", 6_000, 1)) == "wide"
     assert best(scorer, cluster, Job("heavy", 8_000, 1, 1, 1000)) == "wide"
 
@@ -100,7 +100,7 @@ def test_cpu_is_not_taken_from_cards_that_will_need_it() -> None:
 def test_where_cards_are_taken_cpu_is_free_for_all() -> None:
     machines = [Machine("full", 16_000, 1024, 1), Machine("idle", 16_000, 1024, 1)]
     cluster = filled(machines, Job("whole", 4_000, 1, 1, 1000))
-    scorer = Potential(habits(Job("whole", 12_000, 1, 1, 1000)), SUPPLY)
+    scorer = Prospect(habits(Job("whole", 12_000, 1, 1, 1000)), SUPPLY)
     assert best(scorer, cluster, Job("cpu", 8_000, 1)) == "full"
 
 
@@ -118,7 +118,7 @@ def test_pods_without_a_gpu_count_where_cpu_is_what_will_run_out() -> None:
 def test_the_score_of_a_node_is_the_same_whichever_others_are_looked_at(asked: Job) -> None:
     machines = [Machine(f"n{number}", 9_000 * (number + 1), 1024, 1 + number % 4) for number in range(8)]
     cluster = filled(machines, slice_(500), slice_(700), Job("whole", 2_000, 1, 1, 1000), slice_(460))
-    scorer = Potential(habits(slice_(500), slice_(460), asked), SUPPLY)
+    scorer = Prospect(habits(slice_(500), slice_(460), asked), SUPPLY)
     draft, pod = cluster.state.draft(), PodClass(asked.shape)
     scores = scorer.score(pod, draft)
     assert ((scores >= 0) & (scores <= 1)).all()
@@ -129,11 +129,19 @@ def test_the_score_of_a_node_is_the_same_whichever_others_are_looked_at(asked: J
 
 
 def test_the_picker_takes_the_card_that_the_score_spoke_of() -> None:
-    scorer = Potential(habits(*[slice_(500)] * 9, slice_(300)), SUPPLY)
+    rule = Potential()
+    for job in (*[slice_(500)] * 9, slice_(300)):
+        rule.arrived(PodClass(job.shape))
     cluster = filled([Machine("n", 64_000, 1024, 3)], slice_(500), slice_(700))
-    demand = slice_(300).shape.gpu.demands[0]
-    keys = PotentialCards(scorer).keys(demand, cluster.state.draft(), 0, np.array([0, 1, 2]))
+    asking = PodClass(slice_(300).shape)
+    demand = asking.shape.gpu.demands[0]
+    keys = rule.keys(asking, demand, cluster.state.draft(), 0, np.array([0, 1, 2]))
     assert cluster.state.card_free_memory[0, int(keys.argmin())] == 300  # which no 500 will ever fill
+
+
+def test_a_pod_without_a_gpu_keeps_off_nodes_with_cards_while_others_will_do() -> None:
+    cluster = filled([Machine("cards", 64_000, 1024, 1), Machine("none", 8_000, 1024, 0)])
+    assert best(Prospect(habits(slice_(500)), SUPPLY), cluster, Job("cpu", 1_000, 1)) == "none"
 
 
 # -- the mix -------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from alnair.api import config
+from alnair.api import profiles
 from alnair.scheduling.classes import Member, classes_of
 from alnair.scheduling.profile import build
 from alnair.state import wire
@@ -315,10 +315,10 @@ def test_members_of_different_services_are_told_apart() -> None:
 
 def profile(*scorers: str) -> Any:
     return build(
-        config.Profile(
+        profiles.Profile(
             scheduler_name="mine",
-            scorers=[config.Scorer(name=name) for name in scorers],  # type: ignore[arg-type]
-            picker="best-fit",
+            scorers=[profiles.Scorer(name=name) for name in scorers],
+            picker=profiles.Rule(name="best-fit"),
         )
     )
 

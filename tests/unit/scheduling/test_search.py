@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from alnair.api import config, names
+from alnair.api import names
 from alnair.scheduling.classes import Member, classes_of
-from alnair.scheduling.profile import Profile, UnknownRule, build
+from alnair.scheduling.profile import Profile
 from alnair.scheduling.search import Plan, Refusal
 from alnair.state.holding import ContainerShare
 from harness.builders import PodBuilder, node, nodes, pod
@@ -276,32 +276,6 @@ def test_packing_keeps_a_whole_node_free_for_the_next_gang() -> None:
     assert set(where(cluster.place(pod("eight").asking(gpu=8))).values()) == {"b"}
 
 
-def test_a_profile_with_a_filter_that_there_is_none_of_is_refused_by_name() -> None:
-    profile = config.Profile(
-        scheduler_name="mine",
-        filters=["NodeMood"],
-        scorers=[config.Scorer(name="BinPack")],
-        picker="best-fit",
-    )
-    with pytest.raises(
-        UnknownRule, match=r"profile mine: no filter is called 'NodeMood'; there are NodeName, .*GPUCards$"
-    ):
-        build(profile)
-
-
-def test_a_profile_asks_its_filters_in_their_own_order_and_weighs_its_scorers() -> None:
-    profile = config.Profile(
-        scheduler_name="mine",
-        filters=["GPUCards", "NodeReady"],
-        scorers=[config.Scorer(name="Spread", weight=3), config.Scorer(name="BinPack")],
-        picker="worst-fit",
-    )
-    built = build(profile)
-    assert [rule.name for rule in built.filters] == ["NodeReady", "GPUCards"]
-    assert [(scorer.name, weight) for scorer, weight in built.scorers] == [("Spread", 3.0), ("BinPack", 1.0)]
-    assert built.picker.name == "worst-fit"
-
-
 # -- the same again ----------------------------------------------------------------------------------------------
 
 
@@ -402,12 +376,3 @@ def test_a_whole_card_in_use_by_a_stranger_is_told_by_number() -> None:
     assert cluster.refuses(pod("p").asking(gpu=2)).endswith(
         "1 has too few free whole GPUs (2 needed on one node, a has 1)."
     )
-
-
-def test_the_default_profile_packs() -> None:
-    assert build(config.DEFAULT.profiles[0]).scorers == PACK.scorers
-    assert [profile.scheduler_name for profile in config.DEFAULT.profiles] == [
-        names.PROFILE_DEFAULT,
-        names.PROFILE_COST_SAVING,
-        names.PROFILE_HIGH_PERFORMANCE,
-    ]

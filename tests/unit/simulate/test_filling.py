@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from alnair.simulate.cluster import SimulatedCluster
 from alnair.simulate.filling import Filled, fill
-from alnair.simulate.policies import POLICIES
+from alnair.simulate.policies import POLICIES, Policy
 from alnair.simulate.trace import Job, Machine, Trace
 
 TRACE = Trace(
@@ -33,7 +33,12 @@ TRACE = Trace(
 def run(policy: str, seed: int = 42, **options: int) -> Filled:
     ticks = count()
     return fill(
-        TRACE, policy, seed, inflate=1.3, clocks=(lambda: next(ticks), lambda: next(ticks)), **options
+        TRACE,
+        POLICIES[policy],
+        seed,
+        inflate=1.3,
+        clocks=(lambda: next(ticks), lambda: next(ticks)),
+        **options,
     )
 
 
@@ -48,7 +53,7 @@ def test_every_policy_fills_the_cluster_and_is_the_same_each_time(policy: str) -
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_no_card_and_no_node_is_ever_overdrawn(policy: str) -> None:
-    cluster = SimulatedCluster(TRACE.machines, POLICIES[policy](TRACE, 1))
+    cluster = SimulatedCluster(TRACE.machines, Policy(POLICIES[policy], TRACE, 1))
     for number in range(300):
         job = TRACE.jobs[number * 7 % len(TRACE.jobs)]
         cluster.start(Job(f"{number}", job.cpu, job.memory_mib, job.cards, job.gpu, job.models))
@@ -60,7 +65,7 @@ def test_no_card_and_no_node_is_ever_overdrawn(policy: str) -> None:
 
 
 def test_a_job_that_ends_gives_everything_back_and_another_takes_its_place() -> None:
-    cluster = SimulatedCluster(TRACE.machines[:1], POLICIES["alnair"](TRACE, 1))
+    cluster = SimulatedCluster(TRACE.machines[:1], Policy(POLICIES["alnair"], TRACE, 1))
     eight = TRACE.jobs[24]
     before = cluster.state.free.copy()
     assert cluster.start(eight)
@@ -72,7 +77,7 @@ def test_a_job_that_ends_gives_everything_back_and_another_takes_its_place() -> 
 
 
 def test_a_job_of_several_pods_is_placed_whole_or_not_at_all() -> None:
-    cluster = SimulatedCluster(TRACE.machines, POLICIES["alnair"](TRACE, 1))
+    cluster = SimulatedCluster(TRACE.machines, Policy(POLICIES["alnair"], TRACE, 1))
     assert not cluster.start(Job("too much", 8_000, 1, 8, 1000, pods=4))
     assert cluster.allocated() == 0
     assert cluster.start(Job("gang", 8_000, 1, 8, 1000, pods=3))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alnair.simulate.cluster import SimulatedCluster
-from alnair.simulate.policies import POLICIES
+from alnair.simulate.policies import POLICIES, Policy
 from alnair.simulate.queueing import FOREVER, ORDERS, Served, serve
 from alnair.simulate.reading import read_trace
 from alnair.simulate.trace import BadTrace, Job, Machine, Trace
@@ -29,7 +29,7 @@ def served(jobs: Sequence[Job], *machines: Machine, order: str = "fifo", inflate
     ticks = count()
     return serve(
         Trace(machines or (NODE,), tuple(jobs)),
-        "best-fit",
+        POLICIES["best-fit"],
         1,
         order=order,
         inflate=inflate,
@@ -119,7 +119,7 @@ def traces(draw: st.DrawFn) -> Trace:
 
 def naive(trace: Trace, order: Callable[[Job], tuple[float, ...]]) -> list[float]:
     """The same by trying everybody, every second."""
-    cluster = SimulatedCluster(trace.machines, POLICIES["best-fit"](trace, 1))
+    cluster = SimulatedCluster(trace.machines, Policy(POLICIES["best-fit"], trace, 1))
     coming = sorted(trace.jobs, key=lambda job: job.arrives)
     waiting: list[tuple[tuple[float, ...], int, Job]] = []
     running: list[tuple[float, Job]] = []
@@ -146,7 +146,9 @@ def naive(trace: Trace, order: Callable[[Job], tuple[float, ...]]) -> list[float
 @given(traces(), st.sampled_from(sorted(ORDERS)))
 def test_the_queue_starts_whom_trying_everybody_would_start(trace: Trace, order: str) -> None:
     ticks = count()
-    outcome = serve(trace, "best-fit", 1, order=order, clocks=(lambda: next(ticks), lambda: next(ticks)))
+    outcome = serve(
+        trace, POLICIES["best-fit"], 1, order=order, clocks=(lambda: next(ticks), lambda: next(ticks))
+    )
     assert list(outcome.waits) == naive(trace, ORDERS[order])
     assert outcome.last_end < FOREVER
 

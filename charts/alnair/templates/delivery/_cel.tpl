@@ -16,7 +16,7 @@ admissionregistration.k8s.io/v1
 {{- end -}}
 
 {{- define "alnair.cel.schedulers" -}}
-[{{- range $index, $profile := .Values.profiles }}{{ if $index }}, {{ end }}'{{ $profile.schedulerName }}'{{ end -}}]
+[{{- range $index, $name := include "alnair.schedulers" . | fromJsonArray }}{{ if $index }}, {{ end }}'{{ $name }}'{{ end -}}]
 {{- end -}}
 
 {{- define "alnair.cel.ourKey" -}}

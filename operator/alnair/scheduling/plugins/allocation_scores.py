@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from alnair.api import names
 from alnair.api.gpurequest import CardDemand
+from alnair.scheduling.plugins.card_fractions import has_cards
 from alnair.scheduling.plugins.cards_that_fit import candidates, memory_wanted
-from alnair.scheduling.plugins.gpu_cards import idle_counted
+from alnair.scheduling.plugins.gpu_cards import advertised, idle_counted
 from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.state.draft import Draft
 from alnair.state.shapes import PodClass
@@ -57,14 +57,14 @@ def _used_after(pod: PodClass, draft: Draft) -> Floats:
 
 def _gpu_part(pod: PodClass, draft: Draft, *, full: bool) -> Floats:
     if not pod.shape.gpu.demands:
-        return np.where((draft.card_memory > 0).any(axis=1) | (_advertised(draft) > 0), 0.0, 1.0)
+        return np.where(has_cards(draft), 0.0, 1.0)
     demand = max(pod.shape.gpu.demands, key=lambda each: (each.whole, each.size, each.cards))
     return _whole_part(demand, draft, full) if demand.whole else _slice_part(demand, pod, draft, full)
 
 
 def _whole_part(demand: CardDemand, draft: Draft, full: bool) -> Floats:
     """By the fraction of the node's cards that stay idle."""
-    there = np.where(draft.owned, (draft.card_memory > 0).sum(axis=1), _advertised(draft))
+    there = np.where(draft.owned, (draft.card_memory > 0).sum(axis=1), advertised(draft))
     idle = np.where(
         draft.owned, (draft.card_usable & (draft.card_users == 0)).sum(axis=1), idle_counted(draft)
     )
@@ -84,10 +84,3 @@ def _slice_part(demand: CardDemand, pod: PodClass, draft: Draft, full: bool) -> 
 def _fraction(values: Floats) -> Floats:
     """Into 0 to 1; for one node several times as fast as `np.clip`."""
     return np.minimum(np.maximum(values, 0.0), 1.0)
-
-
-def _advertised(draft: Draft) -> Floats:
-    column = draft.column(names.NVIDIA_GPU)
-    if column is None:
-        return np.zeros(len(draft.names))
-    return draft.allocatable[:, column].astype(np.float64)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from alnair.api.gpurequest import CardDemand
+from alnair.api.profiles import Part
 from alnair.scheduling.plugins.card_fractions import (
     CARD,
+    asked_gpu,
     chosen_cards,
     fitting,
+    free_gpu,
     free_parts,
     idle,
     main_demand,
@@ -24,7 +27,7 @@ from alnair.state.selectors import PodSet, Requirement, Selector
 from alnair.state.shapes import PodClass, PodShape
 
 LARGEST_CPU = 128_000  # thousandths; what a full node counts as
-LARGEST_GPU = 8 * CARD
+LARGEST_CARDS = 8
 
 KIND = "ai.centaurus.io/gpu-kind"
 """Label of a pod that Clustering tells kinds by: see `kind_of`."""
@@ -38,24 +41,16 @@ def kind_of(shape: PodShape) -> str:
     return f"{demand.cards}-cards" if demand.whole else "slice"
 
 
-def _vectors(pod: PodClass, draft: Draft) -> tuple[Floats, Floats, float, float]:
+def _vectors(pod: PodClass, draft: Draft) -> tuple[Floats, Floats, float, Floats]:
     """Free cpu and GPU of each node, and asked cpu and GPU, as parts of the largest node."""
     demand = main_demand(pod.shape)
-    gpu = 0.0
-    if demand is not None:
-        memory = _card_memory(draft)
-        gpu = demand.cards * (CARD if demand.whole else demand.memory_on(memory) * CARD / memory)
+    gpu = np.zeros(len(draft.names)) if demand is None else asked_gpu(demand, draft)
     return (
         draft.free[:, draft.columns["cpu"]] / LARGEST_CPU,
-        free_parts(draft).sum(axis=1) / LARGEST_GPU,
+        free_gpu(draft) / LARGEST_CARDS,
         requested(pod.shape, "cpu") / LARGEST_CPU,
-        gpu / LARGEST_GPU,
+        gpu / LARGEST_CARDS,
     )
-
-
-def _card_memory(draft: Draft) -> int:
-    """Of the largest card, which a slice is a part of: the baselines know one kind of card."""
-    return max(int(draft.all_nodes().card_memory.max(initial=0)), 1)
 
 
 def _whole_number(score: Floats) -> Floats:
@@ -64,13 +59,16 @@ def _whole_number(score: Floats) -> Floats:
 
 
 class Random:
-    """Any node that fits. Chance is passed in."""
+    """Any node and any card that fits, as the seed has it."""
 
     name = "Random"
     scope = Scope.DOMAIN  # asked anew for each pod
 
-    def __init__(self, chance: np.random.Generator) -> None:
-        self._chance = chance
+    class Options(Part):
+        seed: int = 0
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._chance = np.random.default_rng((options or self.Options()).seed)
 
     def concerns(self, pod: PodClass, draft: Draft) -> bool:
         return True
@@ -78,14 +76,7 @@ class Random:
     def score(self, pod: PodClass, draft: Draft) -> Floats:
         return self._chance.random(len(draft.names))
 
-
-class RandomCards:
-    name = "random"
-
-    def __init__(self, chance: np.random.Generator) -> None:
-        self._chance = chance
-
-    def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+    def keys(self, pod: PodClass, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
         if demand.whole:
             return np.zeros(len(candidates), dtype=np.int64)
         return self._chance.permutation(len(candidates))
@@ -133,7 +124,7 @@ class Clustering:
         like = draft.count(PodSet((pod.namespace,), Selector((kinds,))))
         everyone = draft.count(PodSet((pod.namespace,), Selector((Requirement(KIND, "Exists"),))))
         tier = np.where(like > 0, np.where(like == everyone, 3, 2), np.where(everyone == 0, 1, 0))
-        used = 25 * (LARGEST_GPU - free_parts(draft).sum(axis=1)) // LARGEST_GPU
+        used = np.floor(25 * np.clip(1 - free_gpu(draft) / LARGEST_CARDS, 0, 1) + 1e-9)
         return np.asarray((25 * tier + used) / 100)
 
 

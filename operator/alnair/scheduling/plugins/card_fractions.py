@@ -10,6 +10,8 @@ import numpy as np
 
 from alnair.api.gpurequest import CardDemand
 from alnair.scheduling.plugins.cards_that_fit import candidates
+from alnair.scheduling.plugins.gpu_cards import advertised, idle_counted
+from alnair.scheduling.plugins.interface import Floats
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass, PodShape
 
@@ -20,6 +22,26 @@ def free_parts(draft: Draft) -> Ints:
     """N x C: thousandths of the card that are free; 0 where there is none, or it is ill or taken as a whole."""
     open_cards = draft.card_usable & (draft.card_exclusive == 0)
     return in_thousandths(draft.card_free_memory, draft.card_memory, open_cards)
+
+
+def free_gpu(draft: Draft) -> Floats:
+    """N: free GPU of the node, in cards; a device plugin's are counted."""
+    return np.where(draft.owned, free_parts(draft).sum(axis=1) / CARD, idle_counted(draft))
+
+
+def asked_gpu(demand: CardDemand, draft: Draft) -> Floats:
+    """N: what the demand takes of the node, in cards of the largest that it has."""
+    if demand.whole:
+        return np.full(len(draft.names), float(demand.cards))
+    largest = np.maximum(draft.card_memory.max(axis=1), 1)
+    part = demand.memory_percent
+    wanted = -(-largest * part // 100) if part else demand.memory_mib
+    return np.asarray(demand.cards * wanted / largest)
+
+
+def has_cards(draft: Draft) -> Bools:
+    """N: the node has cards, whoever hands them out."""
+    return np.asarray((draft.card_memory > 0).any(axis=1) | (advertised(draft) > 0))
 
 
 def in_thousandths(free_mib: Ints, memory: Ints, open_cards: Bools) -> Ints:

@@ -10,17 +10,18 @@ import numpy as np
 
 from alnair.api.gpurequest import CardDemand
 from alnair.state.draft import Draft, Ints
+from alnair.state.shapes import PodClass
 
 
 class BestFit:
     name = "best-fit"
 
-    def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+    def keys(self, pod: PodClass, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
         return np.asarray(draft.card_free_memory[row, candidates])
 
 
 class WorstFit:
     name = "worst-fit"
 
-    def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+    def keys(self, pod: PodClass, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
         return np.asarray(-draft.card_free_memory[row, candidates])

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from alnair.api.gpurequest import CardDemand
+from alnair.scheduling.mix import MOST_KINDS, Renewals
 from alnair.scheduling.plugins.card_fractions import (
     CARD,
     chosen_cards,
@@ -50,7 +51,10 @@ class Typical:
 
 def typical(shapes: Iterable[PodShape]) -> tuple[tuple[Typical, int], ...]:
     """The commonest shapes, with how many pods are of each."""
-    counts = Counter(_typical(shape) for shape in shapes)
+    return commonest(Counter(_typical(shape) for shape in shapes))
+
+
+def commonest(counts: Counter[Typical]) -> tuple[tuple[Typical, int], ...]:
     ordered = sorted(
         counts.items(),
         key=lambda each: (each[1], each[0].cpu, each[0].mib, each[0].cards, each[0].models),
@@ -76,12 +80,9 @@ def _typical(shape: PodShape) -> Typical:
     )
 
 
-class FGD:
-    """`mix`: shapes and how many pods are of each. Sums are of whole numbers, so the score of a node is the same
+class Fragmentation:
+    """By one mix: shapes and how many pods are of each. Sums are of whole numbers, so the score of a node is the same
     whichever others are looked at with it."""
-
-    name = "FGD"
-    scope = Scope.ROW
 
     def __init__(self, mix: Iterable[tuple[Typical, int]]) -> None:
         mix = list(mix)
@@ -93,9 +94,6 @@ class FGD:
         self._cards = np.array([shape.cards for shape, _ in mix], dtype=np.int64)
         self._count = np.array([count for _, count in mix], dtype=np.float64)
         self._models = [shape.models for shape, _ in mix]
-
-    def concerns(self, pod: PodClass, draft: Draft) -> bool:
-        return True
 
     def score(self, pod: PodClass, draft: Draft) -> Floats:
         demand = main_demand(pod.shape)
@@ -171,22 +169,40 @@ class FGD:
         return np.asarray(self._pods * parts.sum(axis=1) - (runs * usable) @ self._count)
 
 
-class FGDCards:
-    """The card where the pod adds least fragmentation; for whole cards there is nothing to choose.
+class FGD:
+    """By the mix of what has come so far; or, in the paper's experiment, of all that will come (see `foresee`)."""
 
-    How much cpu the pod leaves to others counts too, and a picker is not told of it: whoever asks sets `cpu` first.
-    """
+    name = "FGD"
+    scope = Scope.ROW
 
-    name = "fgd"
+    def __init__(self) -> None:
+        self._counts: Counter[Typical] = Counter()
+        self._renewals = Renewals()
+        self._measure = Fragmentation(())
 
-    def __init__(self, fgd: FGD) -> None:
-        self._fgd = fgd
-        self.cpu = 0
+    def arrived(self, pod: PodClass) -> bool:
+        self._counts[_typical(pod.shape)] += 1
+        if len(self._counts) > MOST_KINDS:
+            del self._counts[min(self._counts, key=lambda each: self._counts[each])]
+        if due := self._renewals.due():
+            self._measure = Fragmentation(commonest(self._counts))
+        return due
 
-    def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+    def foresee(self, shapes: Iterable[PodShape]) -> None:
+        """Know beforehand what will come."""
+        self._measure = Fragmentation(typical(shapes))
+
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        return True
+
+    def score(self, pod: PodClass, draft: Draft) -> Floats:
+        return self._measure.score(pod, draft)
+
+    def keys(self, pod: PodClass, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+        """The card where the pod adds least fragmentation; for whole cards there is nothing to choose."""
         if demand.whole or demand.cards > 1:
             return np.zeros(len(candidates), dtype=np.int64)
-        return self._fgd.keys(self.cpu, demand, only(draft, row), candidates)
+        return self._measure.keys(requested(pod.shape, "cpu"), demand, only(draft, row), candidates)
 
 
 def _different(fits: Bools, draft: Draft) -> Bools:

@@ -38,6 +38,14 @@ def idle_counted(draft: Draft) -> Ints:
     return draft.free[:, column]
 
 
+def advertised(draft: Draft) -> Ints:
+    """N: whole cards that the node's kubelet counts."""
+    column = draft.column(names.NVIDIA_GPU)
+    if column is None:
+        return np.zeros(len(draft.names), dtype=np.int64)
+    return draft.allocatable[:, column]
+
+
 class GPUCards:
     name = "GPUCards"
     scope = Scope.ROW

@@ -8,12 +8,17 @@ placement can change about the answer, and so how often it is asked while a gang
     DOMAIN   the answer anywhere, because it speaks of other pods: again for all nodes
 
 What a FIXED or ROW rule says of a node depends on that node alone; only a DOMAIN rule may compare nodes.
+
+A rule is a class. Each profile that names it makes one object of it: without arguments, or, where the class has an
+attribute `Options` (a pydantic model whose fields all have defaults), with the options that the profile gives. One
+class may serve several points, a scorer that picks cards too, say: then a profile has one object for all of them.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -87,10 +92,93 @@ class Scorer(Protocol):
     def score(self, pod: PodClass, draft: Draft) -> Floats: ...
 
 
+class NodePicker(Protocol):
+    """Which of the nodes that passed? Without one, the first of those with the highest score."""
+
+    name: str
+
+    def choose(self, pod: PodClass, draft: Draft, rows: Ints, scores: Floats) -> int:
+        """A position in `rows`, the nodes of the draft that passed; there is at least one."""
+
+
 class Picker(Protocol):
     """Which cards of the chosen node?"""
 
     name: str
 
-    def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+    def keys(self, pod: PodClass, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
         """One for each candidate: smaller is better, equal is as good. Links decide between those, see links."""
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A rule that goes by what has come so far."""
+
+    def arrived(self, pod: PodClass) -> bool:
+        """Told once of every pod that comes to any profile. True: what it said of nodes before holds no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A gang that waits for its turn. `created` as Kubernetes writes it: text that sorts by time."""
+
+    namespace: str
+    name: str
+    priority: int
+    created: str
+    needed: int
+    pods: tuple[PodClass, ...]
+
+
+class Sorter(Protocol):
+    """Who is tried first? Only among gangs of one priority, and between equals the older one goes first."""
+
+    name: str
+
+    def rank(self, gang: Waiting) -> float:
+        """Smaller goes first. Asked when something happens to the gang, not all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One pod's place. `cards` by name; empty where it has none, or a device plugin picks."""
+
+    namespace: str
+    pod: str
+    uid: str
+    node: str
+    cards: tuple[str, ...]
+
+
+class Veto(Exception):
+    """A rule around the placement says no. The text is told to people, and the gang is tried again after a while."""
+
+
+class Reserve(Protocol):
+    """Asked with a whole plan before anything is written: a budget, a licence server's books. Must not wait."""
+
+    name: str
+
+    def reserve(self, placements: Sequence[Placement]) -> None:
+        """Raises Veto: nothing is placed."""
+
+    def unreserve(self, placements: Sequence[Placement]) -> None:
+        """It came to nothing for these after all; also told where it was another rule that said no."""
+
+
+class PreBind(Protocol):
+    """What must be done between the decision and the Binding, for one pod. The decision is recorded by then: after a
+    crash it is asked again."""
+
+    name: str
+
+    async def pre_bind(self, placement: Placement) -> None:
+        """Raises Veto: the pod is not bound there, and its gang is planned again."""
+
+
+class PostBind(Protocol):
+    """Told of each pod that was bound; whatever it does, the pod stays bound."""
+
+    name: str
+
+    async def post_bind(self, placement: Placement) -> None: ...

@@ -9,6 +9,8 @@ The score is how much the potential falls (or how little it grows), then, a thou
 is. `w` looks DEPTH slices ahead: w0(r) = r, wk(r) = mean over sizes s of min(wk-1(r), wk-1(r - s)) where s fits, and
 wk-1(r) where it does not. An idle card is nobody's waste: it serves pods that want whole ones.
 
+A pod without a GPU request keeps off nodes with cards while others will do.
+
 Where pods ask for more cpu beside a card than the cluster has, cpu and not cards will run out, and then the cpu of pods
 without a GPU counts too: it goes where cards are taken already.
 """
@@ -20,17 +22,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from alnair.api.gpurequest import CardDemand
-from alnair.scheduling.mix import Habits, Kind
+from alnair.scheduling.mix import Habits, Kind, Mix
 from alnair.scheduling.plugins.card_fractions import (
     CARD,
+    asked_gpu,
     fitting,
+    free_gpu,
     free_parts,
+    has_cards,
     idle,
     main_demand,
     only,
     requested,
 )
-from alnair.scheduling.plugins.gpu_cards import idle_counted
+from alnair.scheduling.plugins.gpu_cards import advertised
 from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass
@@ -58,25 +63,19 @@ class Supply:
     card_mib: int
 
 
-class Potential:
-    """Made of habits, and made anew when they have changed."""
-
-    name = "Potential"
-    scope = Scope.ROW
+class Prospect:
+    """What to expect by these habits; made anew when they have changed."""
 
     def __init__(self, habits: Habits, supply: Supply) -> None:
         self._sizes = [(kind, count) for kind, count in habits.kinds if kind.cards and not kind.whole]
         self._cpu_a_card = cpu_a_card(habits, supply)
         self._tables: dict[int, Floats] = {}
 
-    def concerns(self, pod: PodClass, draft: Draft) -> bool:
-        return True
-
     def score(self, pod: PodClass, draft: Draft) -> Floats:
         demand = main_demand(pod.shape)
         cpu = draft.free[:, draft.columns["cpu"]]
         parts = free_parts(draft)
-        gpu = np.where(draft.owned, parts.sum(axis=1) / CARD, idle_counted(draft))
+        gpu = free_gpu(draft)
         cpu_after = cpu - requested(pod.shape, "cpu")
         gpu_after, gain = gpu, np.zeros(len(gpu))
         if demand is not None and demand.whole:
@@ -85,11 +84,10 @@ class Potential:
             gains = self._gains(demand, draft, parts, fitting(pod, demand, draft))
             best = gains.max(axis=1, keepdims=True) if demand.cards == 1 else -np.sort(-gains, axis=1)
             gain = best[:, : demand.cards].sum(axis=1)
-            largest = np.maximum(draft.card_memory.max(axis=1), 1)
-            part = demand.memory_percent
-            wanted = -(-largest * part // 100) if part else demand.memory_mib
-            gpu_after = gpu - demand.cards * wanted / largest
+            gpu_after = gpu - asked_gpu(demand, draft)
         gain = gain + self._stranded(gpu, cpu) - self._stranded(gpu_after, cpu_after)
+        if demand is None:
+            gain = gain - has_cards(draft)
         gain -= FAINT * (gpu_after / LARGEST_GPU + cpu_after / LARGEST_CPU)
         return np.asarray(0.5 + 0.5 * gain / (1 + np.abs(gain)))
 
@@ -140,18 +138,51 @@ class Potential:
         return sorted(sizes.items())
 
 
-class PotentialCards:
-    """The card whose waste grows least; of whole cards, the first."""
+class Potential:
+    """Scores nodes and picks cards by what it has learned from arrivals."""
 
-    name = "potential"
+    name = "Potential"
+    scope = Scope.ROW
 
-    def __init__(self, potential: Potential) -> None:
-        self._potential = potential
+    def __init__(self) -> None:
+        self._mix = Mix()
+        self._prospect: Prospect | None = None
 
-    def keys(self, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+    def arrived(self, pod: PodClass) -> bool:
+        if not self._mix.note(pod.shape):
+            return False
+        self._prospect = None
+        return True
+
+    def concerns(self, pod: PodClass, draft: Draft) -> bool:
+        return True
+
+    def score(self, pod: PodClass, draft: Draft) -> Floats:
+        return self._in(draft).score(pod, draft)
+
+    def keys(self, pod: PodClass, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
+        """The card whose waste grows least; of whole cards, the first."""
         if demand.whole:
             return np.zeros(len(candidates), dtype=np.int64)
-        return self._potential.keys(demand, only(draft, row), candidates)
+        return self._in(draft).keys(demand, only(draft, row), candidates)
+
+    def _in(self, draft: Draft) -> Prospect:
+        """What the cluster has in all is looked at when the habits are, so that all nodes are judged by one measure."""
+        if self._prospect is None:
+            self._prospect = Prospect(self._mix.habits(), supply_of(draft.all_nodes()))
+        return self._prospect
+
+
+def supply_of(draft: Draft) -> Supply:
+    there = draft.card_memory > 0
+    owned = int((there & draft.owned[:, None]).sum())
+    counted = int(np.where(draft.owned, 0, advertised(draft)).sum())
+    sizes, times = np.unique(draft.card_memory[there], return_counts=True)
+    return Supply(
+        cpu=int(draft.allocatable[draft.exists, draft.columns["cpu"]].sum()),
+        cards=owned + counted,
+        card_mib=int(sizes[times.argmax()]) if len(sizes) else 0,
+    )
 
 
 def waste(sizes: list[tuple[int, float]]) -> Floats:
