@@ -27,8 +27,8 @@ ROUNDS = 3
 def main(nodes: int = 5000, cards: int = 8) -> None:
     draw = random.Random(1)
     plain = [gpu_node(f"n{number}", model="A10", cards=cards, memory_mib=24576) for number in range(nodes)]
-    anyway = _seconds([_encoded(each) for each in plain])
     state = ClusterState()
+    anyway = min(_seconds([_encoded(each) for each in plain], state) for _ in range(ROUNDS))
     rounds = [_seconds([_encoded(_read(each, cards, draw)) for each in plain], state) for _ in range(ROUNDS)]
     began = time.process_time()
     for second in range(int(PERIOD_SECONDS)):
@@ -72,12 +72,10 @@ def _encoded(node: dict[str, Any]) -> bytes:
     return msgspec.json.encode(node)
 
 
-def _seconds(events: list[bytes], state: ClusterState | None = None) -> float:
+def _seconds(events: list[bytes], state: ClusterState) -> float:
     """CPU for all of them, one after another, as handlers/feeds does it."""
-    state = state or ClusterState()
-    for number, event in enumerate(events):
-        if number == 0:
-            began = time.process_time()
+    began = time.process_time()
+    for event in events:
         node = msgspec.json.decode(event, type=wire.Node)
         state.put_node(read_node(node))
         state.put_readings(node, now=time.monotonic(), wall=time.time())

@@ -152,6 +152,8 @@ PROFILE_DEFAULT: Final = "alnair"
 PROFILE_COST_SAVING: Final = "alnair-cost-saving"
 PROFILE_HIGH_PERFORMANCE: Final = "alnair-high-performance"
 PROFILE_BEST_FIT: Final = "alnair-best-fit"
+PROFILE_UTILIZATION: Final = "alnair-utilization"
+PROFILE_UTILSCHED: Final = "utilsched"  # the same, by its old name
 
 _NAME_LIMIT: Final = 253  # of a Kubernetes object
 _LABEL_LIMIT: Final = 63

@@ -53,6 +53,7 @@ from alnair.scheduling.profile import build_all
 from alnair.state import wire
 from alnair.state.cluster import ClusterState
 from alnair.state.inventory import Inventory
+from alnair.state.loads import Decay
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +151,10 @@ class Operator:
         """What a leader does, from the first look at the records to the end of its time."""
         settings, clock, metrics = self._settings, self._clock, self._metrics
         schedulers = frozenset(profile.scheduler_name for profile in settings.config.profiles)
-        state = ClusterState()
+        readings = settings.config.readings
+        state = ClusterState(
+            decay=Decay(readings.fresh_seconds, readings.half_life_seconds, readings.forgotten_seconds)
+        )
         lull = Lull(clock)
         ledger = Ledger(
             client=client, state=state, lease=lease, clock=clock, schedulers=schedulers, lull=lull

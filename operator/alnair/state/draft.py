@@ -149,7 +149,7 @@ class Draft:
                 arrays[each.name] = value.view()
                 arrays[each.name].flags.writeable = False
         whole = None if self.whole is None else self.whole.sealed()
-        return replace(self, whole=whole, journal=[], **arrays)
+        return replace(self, whole=whole, load=self.load.sealed(), journal=[], **arrays)
 
     def all_nodes(self) -> Draft:
         """The draft that this one was narrowed from, or itself."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import msgspec
 import numpy as np
@@ -32,6 +32,7 @@ Bools = NDArray[np.bool_]
 
 STEPS = 8  # of a weight on its way down: so often a node that nobody reads any more is rated anew
 NEVER = -np.inf
+NOT_READ = (None, None, None)
 _CARD = f"{names.PREFIX}gpu-"
 _OWNED = re.compile(rb'"f:ai\.centaurus\.io/(?:gpu-[0-9]{1,2}|node-util)"')
 
@@ -48,6 +49,12 @@ class Decay:
         """From 1 to 0, in steps: rounded up, so that it is 1 at least as long as the reading is fresh."""
         falling = np.exp2(-np.maximum(ages - self.fresh, 0.0) / self.half_life)
         return np.where(ages >= self.forgotten, 0.0, np.ceil(falling * STEPS) / STEPS)
+
+    def weight(self, age: float) -> float:
+        """The same for one: nearly all are fresh when they are written."""
+        if age <= self.fresh:
+            return 1.0
+        return float(self.weights(np.array(age))) if age < self.forgotten else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,14 @@ class Load:
             self.changed_at[part],
         )
 
+    def sealed(self) -> Load:
+        """The same numbers, and whoever writes to them gets an error."""
+        arrays = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "version"}
+        sealed = {name: array.view() for name, array in arrays.items()}
+        for array in sealed.values():
+            array.flags.writeable = False
+        return replace(self, **sealed)
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -83,7 +98,7 @@ class Told:
 
     texts: int  # a hash of them all
     cards: tuple[tuple[int, Reading, float], ...]  # (index as the driver counts, reading, moment)
-    node: tuple[Reading, float] | None
+    node: tuple[Reading, float]
     problems: tuple[str, ...]
 
 
@@ -178,28 +193,29 @@ class Loads:
 
     def _write(self, node: str) -> int:
         row, columns = self._seats[node]
-        self._clear(row)
         told = self._told.get(node)
-        if told is not None:
-            for index, reading, read in told.cards:
-                if (column := columns.get(index)) is not None:
-                    self._card_read[row, column] = read
-                    for place, load in enumerate(reading.loads):
-                        if load is not None:
-                            self._cards[row, column, place] = load
-                            self._card_told[row, column, place] = True
-            if told.node is not None:
-                reading, self._node_read[row] = told.node
-                for place, load in enumerate(reading.loads):
-                    if load is not None:
-                        self._nodes[row, place] = load
-                        self._node_told[row, place] = True
-        self._card_fresh[row] = self.decay.weights(self._now - self._card_read[row])
-        self._node_fresh[row] = self.decay.weights(self._now - self._node_read[row])
-        self._weigh(np.array([row]))
+        if told is None:
+            self._clear(row)
+            return row
+        of_cards: list[tuple[tuple[float | None, ...], float]] = [(NOT_READ, NEVER)] * self._card_read.shape[
+            1
+        ]
+        for index, reading, moment in told.cards:
+            if (column := columns.get(index)) is not None:
+                of_cards[column] = reading.loads, moment
+        # A row at once: writing card by card costs three times as much, and every node is written all the time.
+        self._cards[row] = [[load or 0.0 for load in loads] for loads, _ in of_cards]
+        self._card_told[row] = [[load is not None for load in loads] for loads, _ in of_cards]
+        self._card_read[row] = [moment for _, moment in of_cards]
+        self._card_fresh[row] = [self.decay.weight(self._now - moment) for _, moment in of_cards]
+        reading, moment = told.node
+        self._nodes[row] = [load or 0.0 for load in reading.loads]
+        self._node_told[row] = [load is not None for load in reading.loads]
+        self._node_read[row], self._node_fresh[row] = moment, self.decay.weight(self._now - moment)
+        self._weigh(row)
         return row
 
-    def _weigh(self, rows: Ints) -> None:
+    def _weigh(self, rows: Ints | int) -> None:
         self._card_weights[rows] = self._card_fresh[rows][..., None] * self._card_told[rows]
         self._node_weights[rows] = self._node_fresh[rows][..., None] * self._node_told[rows]
         self.version += 1
@@ -252,19 +268,20 @@ def _is_reading(key: str) -> bool:
 def _told(texts: Mapping[str, str], fingerprint: int, *, now: float, wall: float, age: float) -> Told:
     """`age`: of those that do not say when they were made. A clock that runs ahead of ours makes nothing younger than
     now."""
-    cards: list[tuple[int, Reading, float]] = []
-    node: tuple[Reading, float] | None = None
-    problems: list[str] = []
+
+    def moment(reading: Reading) -> float:
+        return now - (age if reading.at is None else max(0.0, wall - reading.at))
+
+    cards, node, problems = [], node_read("{}"), []
     for key, text in sorted(texts.items()):
-        reading = node_read(text) if key == names.NODE_READING else card_read(text)
-        read = now - (age if reading.at is None else max(0.0, wall - reading.at))
         if key == names.NODE_READING:
-            node = reading, read
+            reading = node = node_read(text)
         else:
-            cards.append((int(key.removeprefix(_CARD)), reading, read))
+            reading = card_read(text)
+            cards.append((int(key.removeprefix(_CARD)), reading, moment(reading)))
         if reading.bad:
             problems.append(f"annotation {key}: {'; '.join(reading.bad)}; what cannot be read is ignored")
-    return Told(fingerprint, tuple(cards), node, tuple(problems))
+    return Told(fingerprint, tuple(cards), (node, moment(node)), tuple(problems))
 
 
 def _age(managed: msgspec.Raw, wall: float) -> float:

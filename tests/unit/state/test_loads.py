@@ -253,9 +253,9 @@ def test_whatever_is_written_on_a_node_no_load_is_nan_and_no_card_grows(
     cluster = Cluster(node("n").with_cards(2))
     before = cluster.cards("n")
     now = 0.0
-    for annotations, later in told:
+    for texts, later in told:
         now += later
-        tell(cluster, "n", annotations, now=now)
+        tell(cluster, "n", texts, now=now)
         cluster.state.loads.pass_time(now)
         load = cluster.state.draft().load
         for array in (load.cards, load.card_weights, load.nodes, load.node_weights):
