@@ -143,6 +143,11 @@ DEFAULT: Final = Config(profiles=list(SHIPPED))
 
 def load_config(path: str | Path) -> Config:
     """Read and check the file. Raises BadConfig."""
+    return parse_config(read_config(path), origin=str(path))
+
+
+def read_config(path: str | Path) -> bytes:
+    """What is in the file. Raises BadConfig."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(_LARGEST_FILE + 1)
@@ -150,7 +155,7 @@ def load_config(path: str | Path) -> Config:
         raise BadConfig(f"{path}: cannot be read: {error.strerror or error}") from error
     if len(content) > _LARGEST_FILE:
         raise BadConfig(f"{path}: is larger than {_LARGEST_FILE} bytes; is it the right file?")
-    return parse_config(content, origin=str(path))
+    return content
 
 
 def parse_config(content: bytes | str, *, origin: str) -> Config:

@@ -22,8 +22,17 @@ def run(
     ] = None,
     context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
     config: Annotated[
-        Path | None, typer.Option(help="The profiles (YAML); default: those that the chart ships.")
+        Path | None,
+        typer.Option(
+            help="The profiles (YAML), read again when the file changes; default: those that the chart ships."
+        ),
     ] = None,
+    config_map: Annotated[
+        str,
+        typer.Option(
+            help="ConfigMap in the Lease's namespace that the file is mounted from; events about the file are about it."
+        ),
+    ] = "",
     lease_namespace: Annotated[
         str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the Lease that says who leads.")
     ] = "alnair-system",
@@ -45,6 +54,7 @@ def run(
     import uvloop
 
     from alnair.api.config import DEFAULT, BadConfig, load_config
+    from alnair.control.overtime import overtime
     from alnair.handlers.lifecycle import Operator, RunSettings
     from alnair.kube.connection import NoConnection, connect
     from alnair.scheduling.profile import build_all
@@ -62,7 +72,8 @@ def run(
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
     try:
         loaded = load_config(config) if config is not None else DEFAULT
-        build_all(loaded, installed(), origin=str(config))
+        registry = installed()
+        build_all(loaded, registry, origin=str(config), limit=overtime)
         connection = connect(kubeconfig=kubeconfig, context=context)
     except (BadConfig, NoConnection) as error:
         typer.echo(f"alnair: {error}", err=True)
@@ -74,6 +85,9 @@ def run(
     settings = RunSettings(
         connection=connection,
         config=loaded,
+        config_path=config,
+        config_map=config_map,
+        registry=registry,
         lease_namespace=lease_namespace,
         lease_name=lease_name,
         lease_seconds=lease_duration,

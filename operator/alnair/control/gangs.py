@@ -202,13 +202,14 @@ class Roster:
     def __init__(self, schedulers: frozenset[str], *, on_change: Callable[[Gang], None]) -> None:
         self.gangs: dict[Key, Gang] = {}
         self._groups: dict[tuple[str, str], Group] = {}
-        self._schedulers = schedulers
+        self.schedulers = schedulers
         self._gang_of: dict[str, Gang] = {}
         self._dropped: OrderedDict[str, None] = OrderedDict()  # UIDs of groups deleted a while ago
         self._on_change = on_change
 
     def put_pod(self, pod: Pod) -> None:
-        if pod.scheduler not in self._schedulers:
+        if pod.scheduler not in self.schedulers:
+            self.drop_pod(pod.uid)  # its profile may have been taken out of the config
             return
         kind, name = (names.KIND_PODGROUP, pod.group) if pod.group else ("Pod", pod.uid)
         key = (pod.namespace, kind, name)

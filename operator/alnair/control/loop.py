@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from alnair.api.config import DEFAULT_TOPOLOGY, Level
 from alnair.api.nearness import BadLevel, find_level
 from alnair.control.gangs import Gang, Roster
+from alnair.control.hooks import Hooks
 from alnair.control.metrics import Metrics
 from alnair.control.ponder import Solver
+from alnair.control.profiles import Profiles
 from alnair.control.queue import Queue
 from alnair.control.reports import Reports
 from alnair.kube.clock import Clock
@@ -30,7 +32,7 @@ from alnair.scheduling.board import Boards
 from alnair.scheduling.classes import Member
 from alnair.scheduling.domains import Together
 from alnair.scheduling.exact import Problem, Solution
-from alnair.scheduling.profile import Profile
+from alnair.scheduling.guard import RuleFailed
 from alnair.scheduling.vacancy import kept_together, match_vacancies
 from alnair.state.cluster import ClusterState, guest
 from alnair.state.draft import Draft
@@ -57,7 +59,7 @@ class Loop:
         state: ClusterState,
         ledger: Ledger,
         roster: Roster,
-        profiles: Mapping[str, Profile],
+        profiles: Profiles,
         levels: Sequence[Level] = DEFAULT_TOPOLOGY.levels,
         reports: Reports,
         metrics: Metrics,
@@ -67,6 +69,8 @@ class Loop:
         self._ledger = ledger
         self._roster = roster
         self._profiles = profiles
+        self._hooks = Hooks(profiles)
+        ledger.before_bind = self._hooks.before_bind
         self._levels = levels
         self._reports = reports
         self._metrics = metrics
@@ -81,6 +85,12 @@ class Loop:
     def wake(self) -> None:
         """Room may have come for somebody."""
         self._wake.set()
+
+    def adopt(self, levels: Sequence[Level]) -> None:
+        """The profiles or the levels are others now: everybody gets another chance."""
+        self._levels = levels
+        for gang in list(self._roster.gangs.values()):
+            self.touch(gang)
 
     def touch(self, gang: Gang) -> None:
         """Something about this gang changed: try it."""
@@ -103,6 +113,10 @@ class Loop:
         self._queue.forget(gang)
         try:
             self._plan(gang, solution)
+        except RuleFailed as failure:
+            self._profiles.failed(gang.scheduler, failure)
+            self._reports.rule_failed(gang, str(failure))
+            self.touch(gang)  # the fallback plans it
         except Exception:
             # One gang's surprise must not stop the others; it is tried again when something changes.
             log.exception("gang %s: planning failed", gang)
@@ -110,6 +124,8 @@ class Loop:
             self.retry_later(gang, "Alnair failed to plan this gang; its log says why", reason="Failed")
 
     def _plan(self, gang: Gang, solution: Solution | None) -> None:
+        if gang.scheduler not in self._profiles:
+            return  # the profile was taken out of the config a moment ago
         if problem := gang.problem():
             self._refuse(gang, problem, reason="Invalid")
             return
@@ -169,6 +185,9 @@ class Loop:
                 elif len(placements) < missing:
                     self._find_no_place(gang, asked, verdict, draft, solution)
                     return
+        if refused := self._hooks.reserve(gang.scheduler, placements):
+            self.retry_later(gang, refused, reason="ReserveRefused")
+            return
         self._start(gang, placements, replaces, least=max(1, gang.min_member - outside))
 
     def _search(
@@ -337,9 +356,9 @@ class Loop:
             gang.owner, scheduler=gang.scheduler, min_member=least, placements=placements, replaces=replaces
         )
         self._reports.gang_changed(gang)
-        self._ledger.spawn(self._carry_out(gang, record), f"carry out {record}")
+        self._ledger.spawn(self._carry_out(gang, record, placements), f"carry out {record}")
 
-    async def _carry_out(self, gang: Gang, record: Record) -> None:
+    async def _carry_out(self, gang: Gang, record: Record, placements: list[tuple[Pod, Holding]]) -> None:
         try:
             await self._ledger.carry_out(record, least=lambda: self._least(gang, record))
         except RecordMoved:
@@ -347,7 +366,14 @@ class Loop:
         except CommitRefused as error:
             self.retry_later(gang, f"the record was refused: {error}", reason="RecordRefused")
         finally:
+            self._unreserve_unbound(record, placements)
             self._finished(gang)
+
+    def _unreserve_unbound(self, record: Record, placements: list[tuple[Pod, Holding]]) -> None:
+        """Those of the plan that the record does not have as bound, now that it has been carried out."""
+        bound = {uid for uid, member in record.members.items() if member.bound}
+        lost = [(pod, holding) for pod, holding in placements if pod.uid not in bound]
+        self._hooks.unreserve(record.scheduler, lost)
 
     async def _bind_alone(
         self, gang: Gang, pod: Pod, holding: Holding, *, owner: Owner, scheduler: str
@@ -359,6 +385,9 @@ class Loop:
             unready = await self._ledger.volumes.prepare(pod.namespace, [member], spare=0)
             if unready:
                 self.retry_later(gang, unready[pod.uid], reason="VolumesFailed")
+                return
+            if refused := await self._hooks.before_bind(scheduler, pod.namespace, member):
+                self.retry_later(gang, refused, reason="PreBindRefused")
                 return
             verdict = await self._ledger.binder.bind(pod.namespace, member)
             if verdict is Verdict.BOUND:
@@ -375,6 +404,8 @@ class Loop:
                 self.now_lost(pod.uid)
         finally:
             self._alone.discard(pod.uid)
+            if not pod.node:
+                self._hooks.unreserve(scheduler, [(pod, holding)])
             if self._state.holdings.get(pod.uid) is holding:
                 self._state.release(pod.uid)  # from here on the pod itself says where it is
             self._finished(gang)
@@ -386,6 +417,8 @@ class Loop:
             pod.node = holding.node
             self._state.put_pod(pod)
             self._reports.pod_scheduled(pod, holding)
+            if self._hooks.told_after_bind(pod.scheduler):
+                self._ledger.spawn(self._hooks.after_bind(pod, holding), f"after the bind of {pod}")
 
     def now_lost(self, uid: str) -> None:
         """The apiserver says that the pod is gone or somebody else's: do not plan it again until its event comes, which

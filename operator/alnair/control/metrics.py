@@ -40,8 +40,19 @@ class Metrics:
         self.plan_errors = Counter(
             "alnair_plan_errors", "Plans that failed by a mistake of Alnair's", registry=self.registry
         )
+        self.rule_failures = Counter(
+            "alnair_rule_failures",
+            "Calls of third parties' rules that raised, answered nonsense or took too long",
+            ["rule", "point"],
+            registry=self.registry,
+        )
         self.events_dropped = Counter(
             "alnair_events_dropped", "Events not written because too many waited", registry=self.registry
+        )
+        self.config_good = Gauge(
+            "alnair_config_good",
+            "0 while the config file is wrong and an earlier one runs",
+            registry=self.registry,
         )
         self.leader = Gauge("alnair_leader", "1 while this replica leads", registry=self.registry)
 

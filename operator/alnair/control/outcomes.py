@@ -50,10 +50,10 @@ class Outcomes:
                 gang, f"the apiserver refuses the Binding of {pods}", reason="BindingRefused"
             )
 
-    def volumes_failed(self, record: Record, reasons: dict[str, str]) -> None:
+    def pods_unready(self, record: Record, reasons: dict[str, str], *, reason: str) -> None:
         if (gang := self._gang_of(record)) is not None:
             told = "; ".join(f"pod {name}: {why}" for name, why in sorted(reasons.items())[:3])
-            self._loop.retry_later(gang, told, reason="VolumesFailed")
+            self._loop.retry_later(gang, told, reason=reason)
 
     def record_settled(self, record: Record) -> None:
         if (gang := self._gang_of(record)) is not None:

@@ -1,4 +1,4 @@
-"""Who is tried next: by priority, then age; and who need not be tried because nothing that it lacks has come.
+"""Who is tried next: by priority, as the profile has it, by age; and who need not be, for nothing that it lacks came.
 
 A gang is tried when something about itself changed, and after a refusal only when room came back on a node that one
 of its pods would accept. Nothing is tried on a timer, and nobody who waits stands in the way of those behind: the
@@ -8,18 +8,20 @@ queue holds gangs, never capacity. (Quotas and fair shares belong here: they dec
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
 
 import numpy as np
 
 from alnair.control.gangs import Gang, Key
+from alnair.control.profiles import Profiles
 from alnair.kube.clock import Clock
+from alnair.scheduling.guard import RuleFailed
+from alnair.scheduling.plugins.interface import Waiting
 from alnair.scheduling.profile import Profile
-from alnair.state.cluster import ClusterState
+from alnair.state.cluster import ClusterState, guest
 from alnair.state.draft import Draft
 from alnair.state.shapes import PodClass, PodShape
 
-Rank = tuple[int, str, Key]
+Rank = tuple[int, float, str, Key]
 
 UNDECIDED_SECONDS = 30.0  # after room came, for who is undecided: a search may take ten
 
@@ -27,7 +29,7 @@ UNDECIDED_SECONDS = 30.0  # after room came, for who is undecided: a search may 
 class Queue:
     """`touch` whom something happened to, `next` for the best of them, `wait_for_room` after a refusal."""
 
-    def __init__(self, state: ClusterState, profiles: Mapping[str, Profile], clock: Clock) -> None:
+    def __init__(self, state: ClusterState, profiles: Profiles, clock: Clock) -> None:
         self._state = state
         self._profiles = profiles
         self._clock = clock
@@ -75,10 +77,29 @@ class Queue:
                 self.forget(gang)
             elif self._queued.get(key) is not gang:
                 self._pushed += 1
-                rank = (-gang.priority, gang.created, key)
+                rank = (-gang.priority, self._rank(gang), gang.created, key)
                 heapq.heappush(self._ranked, (rank, self._pushed, gang))
                 self._queued[key] = gang
         self._touched.clear()
+
+    def _rank(self, gang: Gang) -> float:
+        """By the profile's own order; 0 where it has none."""
+        profile = self._profiles.get(gang.scheduler)
+        if profile is None or profile.sorter is None:
+            return 0.0
+        waiting = Waiting(
+            namespace=gang.key[0],
+            name=str(gang).partition("/")[2],
+            priority=gang.priority,
+            created=gang.created,
+            needed=gang.min_member,
+            pods=tuple(guest(pod) for pod in gang.waiting()),
+        )
+        try:
+            return profile.sorter.rank(waiting)
+        except RuleFailed as failure:
+            self._profiles.failed(gang.scheduler, failure)
+            return 0.0
 
     # -- room ----------------------------------------------------------------------------------------------------
 
@@ -107,7 +128,17 @@ class Queue:
             )
         if self._may_have_moved(gang):
             return True
-        profile = self._profiles[gang.scheduler]
+        profile = self._profiles.get(gang.scheduler)
+        if profile is None:
+            return False
+        try:
+            return self._passes_somewhere(gang, profile, draft, known)
+        except RuleFailed:
+            return True  # whoever plans it finds out again, and says so
+
+    def _passes_somewhere(
+        self, gang: Gang, profile: Profile, draft: Draft, known: dict[tuple[str, PodShape, int], bool]
+    ) -> bool:
         for pod in gang.wanted:
             if any(rule.concerns(pod, draft) for rule in profile.wide_filters):
                 return True

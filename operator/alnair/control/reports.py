@@ -93,6 +93,14 @@ class Reports:
             action="Binding",
         )
 
+    def rule_failed(self, gang: Gang, why: str) -> None:
+        """A third party's rule is broken, and the profile's fallback places the gang."""
+        if not gang.pods:
+            return
+        about = about_pod(gang.first()) if gang.group is None else _about_group(gang.group)
+        note = f"{why}; placed by the fallback of profile {gang.scheduler}"
+        self._events.say(about, reason="RuleFailed", note=note, action="Scheduling", warning=True)
+
     def pod_refused(self, pod: Pod, seconds: float) -> None:
         refused = f"the kubelet of {pod.node} refused the pod ({pod.reason})"
         note = f"{refused}; its like keep off that node for {seconds:g} s"

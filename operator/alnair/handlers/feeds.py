@@ -7,16 +7,18 @@ the loop): whoever is told later finds the earlier ones up to date.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from alnair.control.gangs import Roster
 from alnair.control.reports import Reports
 from alnair.kube.clock import Clock
 from alnair.ledger.ledger import Ledger
 from alnair.state import wire
-from alnair.state.cluster import ClusterState
+from alnair.state.cluster import ClusterState, guest
 from alnair.state.nodes import read_node
 from alnair.state.pods import Pod, PodReader
 from alnair.state.refusals import refused_by_kubelet
+from alnair.state.shapes import PodClass
 
 
 class PodFeed:
@@ -29,6 +31,7 @@ class PodFeed:
         reports: Reports,
         clock: Clock,
         delivering: frozenset[str] = frozenset(),
+        on_arrival: Callable[[PodClass], None] = lambda pod: None,
     ) -> None:
         self._state = state
         self._ledger = ledger
@@ -36,7 +39,12 @@ class PodFeed:
         self._reports = reports
         self._clock = clock
         self._reader = PodReader(delivering=delivering)
+        self._on_arrival = on_arrival
         self.synced = asyncio.Event()
+
+    def deliver(self, delivering: frozenset[str]) -> None:
+        """From now on pods of these schedulers are read as getting their cards through their environment."""
+        self._reader = PodReader(delivering=delivering)
 
     def replace(self, objects: list[wire.Pod]) -> None:
         listed = {pod.metadata.uid for pod in objects}
@@ -51,6 +59,8 @@ class PodFeed:
         pod = self._reader.read(thing)
         before = self._state.pods.get(pod.uid)
         self._state.put_pod(pod)
+        if before is None and not pod.terminal and pod.scheduler in self._ledger.schedulers:
+            self._on_arrival(guest(pod))
         if pod.terminal and before is not None and not before.terminal:
             self._note_refusal(pod)
         self._ledger.observe_pod(pod)

@@ -22,6 +22,8 @@ import uuid
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import kopf
@@ -30,16 +32,18 @@ import uvloop
 from alnair.api import names
 from alnair.api.config import Config
 from alnair.console.server import Console
-from alnair.control.events import Events
+from alnair.control.events import Events, Regarding
 from alnair.control.gangs import Gang, Roster
 from alnair.control.loop import Loop
 from alnair.control.metrics import Metrics
 from alnair.control.outcomes import Outcomes
+from alnair.control.profiles import Profiles
 from alnair.control.publishing import Publisher
 from alnair.control.reports import Reports, status_of
 from alnair.handlers import gpuallocation, podgroup, topology
 from alnair.handlers.feeds import NamespaceFeed, NodeFeed, PodFeed, ServiceFeed
 from alnair.handlers.handover import Handover
+from alnair.handlers.reload import Adoption, ConfigFile, decay_of
 from alnair.handlers.resync import Resync
 from alnair.handlers.storage import KINDS, StorageFeed
 from alnair.handlers.topology import LabelledFeed, Topologies
@@ -49,11 +53,10 @@ from alnair.kube.lull import Lull
 from alnair.ledger import cards, recovery
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
-from alnair.scheduling.profile import build_all
+from alnair.scheduling.registry import Registry
 from alnair.state import wire
 from alnair.state.cluster import ClusterState
 from alnair.state.inventory import Inventory
-from alnair.state.loads import Decay
 
 log = logging.getLogger(__name__)
 
@@ -66,12 +69,15 @@ TOKEN_SECONDS = 300.0  # how long Kopf may use a token before it asks again; our
 class RunSettings:
     connection: Connection
     config: Config
+    config_path: Path | None
+    registry: Registry
     lease_namespace: str
     lease_name: str
     lease_seconds: float = 15.0
     host: str = "127.0.0.1"
     metrics_port: int = 9090
     liveness_port: int = 0  # 0 = no liveness endpoint
+    config_map: str = ""  # in the lease's namespace, that the config file is mounted from; "" = none
 
 
 class Operator:
@@ -83,6 +89,9 @@ class Operator:
         self._clock = Clock()
         self._identity = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._metrics = Metrics()
+        self._config = ConfigFile(
+            settings.config_path, settings.config, registry=settings.registry, metrics=self._metrics
+        )
         self._beat = self._clock.now()
         self._ready = False
 
@@ -108,6 +117,7 @@ class Operator:
             heart = asyncio.create_task(self._heartbeat(), name="heartbeat")
             lead = asyncio.create_task(self._lead(client, lease_client, console), name="lead")
             watching = asyncio.create_task(self._watch_kinds(client, kopf_thread), name="watch the kinds")
+            reading = asyncio.create_task(self._config.run(), name="read the config again")
             stopped = asyncio.create_task(stop.wait(), name="stop")
             try:
                 await asyncio.wait({lead, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -115,9 +125,10 @@ class Operator:
                 if lead.done() and (error := lead.exception()) is not None:
                     log.error("stopping: %s", error, exc_info=not isinstance(error, LeadershipLost) and error)
             finally:
-                for task in (lead, stopped, heart, watching):
+                tasks = (lead, stopped, heart, watching, reading)
+                for task in tasks:
                     task.cancel()
-                await asyncio.gather(lead, stopped, heart, watching, return_exceptions=True)
+                await asyncio.gather(*tasks, return_exceptions=True)
                 kopf_thread.stop()
                 await console.stop()
         return code
@@ -149,12 +160,10 @@ class Operator:
 
     async def _schedule(self, client: Client, console: Console, lease: Lease) -> None:
         """What a leader does, from the first look at the records to the end of its time."""
-        settings, clock, metrics = self._settings, self._clock, self._metrics
-        schedulers = frozenset(profile.scheduler_name for profile in settings.config.profiles)
-        readings = settings.config.readings
-        state = ClusterState(
-            decay=Decay(readings.fresh_seconds, readings.half_life_seconds, readings.forgotten_seconds)
-        )
+        clock, metrics, config = self._clock, self._metrics, self._config.config
+        profiles = Profiles(self._config.profiles(), clock=clock, metrics=metrics)
+        schedulers = frozenset(profiles)
+        state = ClusterState(decay=decay_of(config))
         lull = Lull(clock)
         ledger = Ledger(
             client=client, state=state, lease=lease, clock=clock, schedulers=schedulers, lull=lull
@@ -171,8 +180,8 @@ class Operator:
             state=state,
             ledger=ledger,
             roster=roster,
-            profiles=build_all(settings.config),
-            levels=settings.config.topology.levels,
+            profiles=profiles,
+            levels=config.topology.levels,
             reports=reports,
             metrics=metrics,
             clock=clock,
@@ -199,7 +208,8 @@ class Operator:
             roster=roster,
             reports=reports,
             clock=clock,
-            delivering=settings.config.delivering(),
+            delivering=config.delivering(),
+            on_arrival=profiles.arrived,
         )
         nodes = NodeFeed(state=state, ledger=ledger, reports=reports, clock=clock)
         namespaces = NamespaceFeed(state=state)
@@ -215,20 +225,17 @@ class Operator:
             self._zones.open(topologies)
             self._records.open(ledger)
             tasks.start(Stream(client, "/api/v1/nodes", wire.Node, nodes).run(), "Node stream")
-            tasks.start(Stream(client, "/api/v1/pods", wire.Pod, pods).run(), "Pod stream")
+            pod_stream = Stream(client, "/api/v1/pods", wire.Pod, pods)
+            tasks.start(pod_stream.run(), "Pod stream")
             tasks.start(
                 Stream(client, "/api/v1/namespaces", wire.Namespace, namespaces).run(), "Namespace stream"
             )
-            if any(each.uses("ServiceSpreading") for each in settings.config.profiles):
-                tasks.start(
-                    Stream(client, "/api/v1/services", wire.Service, services).run(), "Service stream"
-                )
-                await services.synced.wait()
+            tasks.start(Stream(client, "/api/v1/services", wire.Service, services).run(), "Service stream")
             tasks.start(published.stream(client).run(), "labelled NodeResourceTopology stream")
             for each in storage:
                 tasks.start(each.stream(client).run(), f"{each.kind.wire.__name__} stream")
             await resync.until_done()
-            feeds = (nodes.synced, pods.synced, namespaces.synced, published.synced)
+            feeds = (nodes.synced, pods.synced, namespaces.synced, services.synced, published.synced)
             for synced in (*feeds, *(each.synced for each in storage)):
                 await synced.wait()
             await lease.confirm()
@@ -240,6 +247,17 @@ class Operator:
             tasks.start(publisher.run(), "publisher")
             tasks.start(outcomes.keep_time(ledger), "time")
             spare_the_collector()
+            adoption = Adoption(
+                self._config,
+                profiles=profiles,
+                roster=roster,
+                ledger=ledger,
+                pods=pods,
+                stream=pod_stream,
+                loop=scheduling,
+                say=partial(self._say_about_config, events),
+            )
+            adoption.begin()
             planning = tasks.start(scheduling.run(), "loop")
             self._ready = True
             self._on_ready(console.port)
@@ -253,10 +271,17 @@ class Operator:
                         raise error
                 raise RuntimeError("a task that never ends has ended")
             finally:
+                adoption.end()
                 planning.cancel()
                 if lease.held:
                     await ledger.drain(GRACE_SECONDS)
                 await ledger.close()
+
+    def _say_about_config(self, events: Events, reason: str, note: str, warning: bool) -> None:
+        settings = self._settings
+        if settings.config_map:
+            about = Regarding("v1", "ConfigMap", settings.config_map, "", settings.lease_namespace)
+            events.say(about, reason=reason, note=note, action="ReadingConfig", warning=warning)
 
     async def _watch_kinds(self, client: Client, kopf_thread: KopfThread) -> None:
         """Kopf looks once which kinds there are: it starts when all three are served."""

@@ -91,6 +91,11 @@ class Stream(Generic[T]):
         self._versioned = msgspec.json.Decoder(_Versioned)
         self._kind = name or kind.__name__
         self._version = ""  # where the watch goes on from; empty = list first
+        self._again = asyncio.Event()
+
+    def list_again(self) -> None:
+        """Soon: the sink reads objects in another way now, and wants all of them once more."""
+        self._again.set()
 
     async def run(self) -> None:
         pause = SHORTEST_PAUSE
@@ -99,7 +104,7 @@ class Stream(Generic[T]):
                 if not self._version:
                     self._version = await self._list()
                     pause = SHORTEST_PAUSE
-                await self._watch()
+                await self._watch_until_asked()
                 await asyncio.sleep(SHORTEST_PAUSE)  # a server that ends every watch at once is not hammered
             except _Gap as gap:
                 log.info("%s stream: %s; listing again", self._kind, gap)
@@ -129,6 +134,20 @@ class Stream(Generic[T]):
             params["continue"] = page.metadata.continue_
         self._sink.replace(objects)
         return page.metadata.resource_version
+
+    async def _watch_until_asked(self) -> None:
+        watching = asyncio.create_task(self._watch(), name=f"watch {self._kind}")
+        asked = asyncio.create_task(self._again.wait(), name=f"list {self._kind} again")
+        try:
+            await asyncio.wait({watching, asked}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (watching, asked):
+                task.cancel()
+            await asyncio.gather(watching, asked, return_exceptions=True)
+        if self._again.is_set():
+            self._again.clear()
+            raise _Gap("asked to")
+        watching.result()
 
     async def _watch(self) -> None:
         params = {

@@ -35,7 +35,7 @@ class Verdict(enum.Enum):
     GONE = "deleted, going away, finished or another pod of that name"
     ELSEWHERE = "bound to another node by somebody else"
     REFUSED = "the apiserver refuses the Binding for good"
-    UNREADY = "its volumes cannot be had on that node"
+    UNREADY = "its volumes cannot be had on that node, or a rule says no before the Binding"
 
 
 def binding(member: Member, *, version: str, delivered: Mapping[str, str] | None = None) -> dict[str, Any]:

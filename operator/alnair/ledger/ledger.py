@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -63,7 +63,7 @@ class Listener(Protocol):
     def member_bound(self, record: Record, member: Member) -> None: ...
     def member_lost(self, record: Record, member: Member) -> None: ...
     def binding_refused(self, record: Record, names: list[str]) -> None: ...
-    def volumes_failed(self, record: Record, reasons: dict[str, str]) -> None: ...
+    def pods_unready(self, record: Record, reasons: dict[str, str], *, reason: str) -> None: ...
     def record_settled(self, record: Record) -> None: ...
     def record_shrunk(self, record: Record) -> None: ...
     def record_short(self, record: Record) -> None: ...
@@ -98,6 +98,8 @@ class Ledger:
         self.binder = Binder(client, lease)
         self.volumes = VolumeBinder(client, state, lease, clock)
         self.listener: Listener
+        # What must be done for a pod before its Binding: why it must not be bound (schedulerName, namespace, member).
+        self.before_bind: Callable[[str, str, Member], Awaitable[str]] | None = None
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._record_of: dict[str, Record] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -219,7 +221,9 @@ class Ledger:
         namespace = record.owner.namespace
         unbound = [member for member in record.members.values() if not (member.bound or member.gone)]
         unready = await self.volumes.prepare(namespace, unbound, spare=self._spare(record, unbound))
-        verdicts = await together(self._bind_one(namespace, member, unready) for member in unbound)
+        volumes_failed, vetoes = bool(unready), dict[str, str]()
+        verdicts = await together(self._bind_one(record, member, unready, vetoes) for member in unbound)
+        unready = {**unready, **vetoes}
         misplaced: list[Member] = []
         refused: list[str] = []
         for member, verdict in zip(unbound, verdicts, strict=True):
@@ -245,17 +249,27 @@ class Ledger:
         if refused:
             self.listener.binding_refused(record, refused)
         if unready:
-            self.listener.volumes_failed(
-                record, {m.name: unready[m.uid] for m in unbound if m.uid in unready}
+            self.listener.pods_unready(
+                record,
+                {m.name: unready[m.uid] for m in unbound if m.uid in unready},
+                reason="VolumesFailed" if volumes_failed else "PreBindRefused",
             )
         await self._conclude(record, misplaced)
 
-    async def _bind_one(self, namespace: str, member: Member, unready: Mapping[str, str]) -> Verdict:
+    async def _bind_one(
+        self, record: Record, member: Member, unready: Mapping[str, str], vetoes: dict[str, str]
+    ) -> Verdict:
+        namespace = record.owner.namespace
         if member.uid in unready:
             return Verdict.UNREADY
         if why := self._untold(member):
             log.error("pod %s/%s is not bound to its cards: %s", namespace, member.name, why)
             return Verdict.REFUSED
+        if self.before_bind is not None and (
+            why := await self.before_bind(record.scheduler, namespace, member)
+        ):
+            vetoes[member.uid] = why
+            return Verdict.UNREADY
         return await self.binder.bind(namespace, member)
 
     def _untold(self, member: Member) -> str:

@@ -104,6 +104,7 @@ def command(installation: Installation, *flags: str) -> list[str]:
         "run",
         f"--kubeconfig={installation.kubeconfig}",
         f"--config={installation.config}",
+        f"--config-map={RELEASE}",
         f"--lease-namespace={installation.namespace}",
         f"--lease-name={RELEASE}",
         "--metrics-port=0",

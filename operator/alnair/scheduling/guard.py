@@ -51,10 +51,14 @@ class Guarded:
 
     def call(self, point: str, work: Callable[[], T]) -> T:
         try:
-            with self._limit():
-                return work()
+            return self.ask(work)
         except Exception as error:
             raise self.failed(point, error) from error
+
+    def ask(self, work: Callable[[], T]) -> T:
+        """In the time that there is; whatever it raises comes as it is."""
+        with self._limit():
+            return work()
 
     def failed(self, point: str, error: BaseException) -> RuleFailed:
         return RuleFailed(self.name, self.package, point, f"{type(error).__name__}: {error}"[:500])

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Self
 
@@ -32,6 +32,7 @@ from alnair.control.gangs import Gang, Roster
 from alnair.control.loop import Loop
 from alnair.control.metrics import Metrics
 from alnair.control.outcomes import Outcomes
+from alnair.control.profiles import Profiles
 from alnair.control.publishing import Publisher
 from alnair.control.reports import Reports
 from alnair.handlers import podgroup
@@ -44,6 +45,7 @@ from alnair.ledger import cards, ledger, recovery, repair, writer
 from alnair.ledger.lease import Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import PATH, Member, Owner, Record, decided
+from alnair.scheduling.profile import Profile
 from alnair.state import wire
 from alnair.state.cluster import ClusterState
 from alnair.state.holding import Holding
@@ -87,8 +89,10 @@ class Leader:
         self.deaf = True
         self._unheard: list[tuple[str, str, Manifest]] = []
         self._running: list[asyncio.Task[None]] = []
-        ours = frozenset(PROFILES)
+        ours = frozenset(world.profiles)
         metrics = Metrics()
+        self.metrics = metrics
+        self.profiles = Profiles(world.profiles, clock=self.clock, metrics=metrics)
         self.state = ClusterState()
         self.lease = Lease(client, LeaseSettings("alnair", "alnair", identity), self.clock)
         self.ledger = Ledger(
@@ -102,7 +106,7 @@ class Leader:
             state=self.state,
             ledger=self.ledger,
             roster=self.roster,
-            profiles=PROFILES,
+            profiles=self.profiles,
             reports=self.reports,
             metrics=metrics,
             clock=self.clock,
@@ -123,6 +127,7 @@ class Leader:
             reports=self.reports,
             clock=self.clock,
             delivering=world.delivering,
+            on_arrival=self.profiles.arrived,
         )
         self._nodes = NodeFeed(state=self.state, ledger=self.ledger, reports=self.reports, clock=self.clock)
         self._storage = {
@@ -265,7 +270,9 @@ class World:
         min_member: int = 1,
         nodes: Iterable[NodeBuilder] = (node("n1"),),
         delivering: frozenset[str] = frozenset(),
+        profiles: Mapping[str, Profile] = PROFILES,
     ) -> None:
+        self.profiles = profiles
         self.delivering = delivering
         self.clock = HandClock()
         self.server = Store()
