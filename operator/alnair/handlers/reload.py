@@ -115,7 +115,7 @@ class Adoption:
         self.profiles.replace(self.file.profiles())
         self.roster.schedulers = frozenset(self.profiles)
         self.ledger.schedulers |= self.roster.schedulers  # records of profiles that are gone stay ours
-        self.ledger.state.loads.decay = decay_of(config)  # heard at the next tick
+        self.ledger.state.loads.adopt(decay_of(config))
         self.pods.deliver(config.delivering())
         self.stream.list_again()  # pods that were nobody's, or are read in another way now
         self.loop.adopt(config.topology.levels)

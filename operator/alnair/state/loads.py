@@ -161,6 +161,11 @@ class Loads:
             self._card_fresh[:], self._node_fresh[:] = cards, nodes
             self._weigh(np.flatnonzero(moved))
 
+    def adopt(self, decay: Decay) -> None:
+        """Old is something else from now on."""
+        self.decay = decay
+        self.pass_time(self._now)
+
     # -- where it is ---------------------------------------------------------------------------------------------
 
     def seat(self, node: str, row: int, indexes: Sequence[int]) -> None:

@@ -86,6 +86,16 @@ def test_a_reading_counts_in_full_then_less_and_less_then_not_at_all(age: float,
     assert weight(cluster) == expected
 
 
+def test_another_idea_of_old_holds_at_once() -> None:
+    cluster = one_card()
+    tell(cluster, "n", BUSY, now=0)
+    cluster.state.loads.pass_time(50)
+    cluster.state.loads.adopt(Decay(10, 10, 40))
+    assert weight(cluster) == 0
+    cluster.state.loads.adopt(Decay(50, 10, 60))
+    assert weight(cluster) == 1
+
+
 @given(st.lists(st.floats(0, 1000), min_size=2), st.floats(1, 100), st.floats(1, 100), st.floats(101, 1000))
 def test_a_weight_only_falls_in_a_few_steps(
     ages: list[float], fresh: float, half_life: float, forgotten: float
