@@ -212,32 +212,39 @@ class Cluster:
         return list(self.state.draft().names).index(node)
 
 
-def let_through(rule: str, cluster: Cluster, asking: PodBuilder | PodClass) -> list[str]:
+def made(rule: type[Any], options: dict[str, Any]) -> Any:
+    """As a profile with these options makes it."""
+    return rule(rule.Options.model_validate(options)) if options else rule()
+
+
+def let_through(rule: str, cluster: Cluster, asking: PodBuilder | PodClass, **options: Any) -> list[str]:
     """The nodes that this filter alone lets the pod onto."""
-    draft = cluster.state.draft()
+    draft, filter_ = cluster.state.draft(), made(FILTERS[rule], options)
     kind = asking if isinstance(asking, PodClass) else cluster.kind(asking)
-    mask = Profile.pass_all([FILTERS[rule]()], kind, draft)
+    mask = Profile.pass_all([filter_], kind, draft)
     for row in np.flatnonzero(draft.exists):  # what it says of one row is what it says of all
-        assert Profile.pass_all([FILTERS[rule]()], kind, draft.only(int(row)))[0] == mask[row]
+        assert Profile.pass_all([filter_], kind, draft.only(int(row)))[0] == mask[row]
     return sorted(draft.names[int(row)] for row in np.flatnonzero(mask))
 
 
-def reasons(rule: str, cluster: Cluster, asking: PodBuilder | PodClass) -> list[tuple[str, int]]:
+def reasons(
+    rule: str, cluster: Cluster, asking: PodBuilder | PodClass, **options: Any
+) -> list[tuple[str, int]]:
     """What it says of the others: a phrase that can be counted, and every node once."""
-    draft = cluster.state.draft()
+    draft, filter_ = cluster.state.draft(), made(FILTERS[rule], options)
     kind = asking if isinstance(asking, PodClass) else cluster.kind(asking)
-    failed = np.flatnonzero(draft.exists & ~FILTERS[rule]().passes(kind, draft))
-    told = list(FILTERS[rule]().reasons(kind, draft, failed))
+    failed = np.flatnonzero(draft.exists & ~filter_.passes(kind, draft))
+    told = list(filter_.reasons(kind, draft, failed))
     assert sum(number for _, number in told) == len(failed)
     for phrase, number in told:
         agree(number, phrase)
     return told
 
 
-def scores(rule: str, cluster: Cluster, asking: PodBuilder) -> dict[str, float] | None:
+def scores(rule: str, cluster: Cluster, asking: PodBuilder, **options: Any) -> dict[str, float] | None:
     """Node -> score of this scorer alone; None where it has nothing to say."""
     draft, kind = cluster.state.draft(), cluster.kind(asking)
-    scorer = SCORERS[rule]()
+    scorer = made(SCORERS[rule], options)
     if not scorer.concerns(kind, draft):
         return None
     found = scorer.score(kind, draft)

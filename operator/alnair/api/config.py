@@ -34,6 +34,8 @@ LABEL_PATTERN: Final = (
     r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 )
 
+LabelKey = Annotated[str, Field(max_length=317, pattern=LABEL_PATTERN)]
+
 _LARGEST_FILE: Final = 256 * 1024
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
@@ -47,7 +49,7 @@ class Level(Part):
     """A kind of domain: all nodes with one value of a label are together."""
 
     name: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
-    label: Annotated[str, Field(max_length=317, pattern=LABEL_PATTERN)]
+    label: LabelKey
 
 
 class Topology(Part):

@@ -105,9 +105,6 @@ class Profile(Part):
     post_bind: Rules = []
     fallback: SchedulerName | None = None
 
-    def uses(self, scorer: str) -> bool:
-        return any(each.name == scorer for each in self.scorers)
-
     @field_validator("scheduler_name")
     @classmethod
     def _not_the_default_schedulers(cls, name: str) -> str:

@@ -147,9 +147,10 @@ class NamespaceFeed:
 
 
 class ServiceFeed:
-    """Services by their selectors: where pods of one Service should be spread. Only a wish, so nobody is woken."""
+    """Services by their selectors: where pods of one Service should be spread, or must be together."""
 
     def __init__(self, *, state: ClusterState) -> None:
+        self._state = state
         self._services = state.services
         self.synced = asyncio.Event()
 
@@ -157,13 +158,18 @@ class ServiceFeed:
         listed = {(service.metadata.namespace, service.metadata.name) for service in objects}
         for namespace, name in self._services.names():
             if (namespace, name) not in listed:
-                self._services.drop(namespace, name)
+                self._forget(namespace, name)
         for service in objects:
             self.put(service)
         self.synced.set()
 
     def put(self, thing: wire.Service) -> None:
-        self._services.put(thing)
+        if self._services.put(thing):
+            self._state.free_everywhere()
 
     def drop(self, thing: wire.Service) -> None:
-        self._services.drop(thing.metadata.namespace, thing.metadata.name)
+        self._forget(thing.metadata.namespace, thing.metadata.name)
+
+    def _forget(self, namespace: str, name: str) -> None:
+        if self._services.drop(namespace, name):
+            self._state.free_everywhere()

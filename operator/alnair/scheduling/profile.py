@@ -260,7 +260,8 @@ class _Workshop:
             for place, name in enumerate(filters.disable):
                 if name not in ours:
                     self._unknown("filters", f"filters.disable[{place}]", name)
-            chosen = [("filters", Rule(name=name)) for name in ours if name not in filters.disable]
+            said = {*filters.disable, *(rule.name for rule in filters.enable)}
+            chosen = [("filters", Rule(name=name)) for name in ours if name not in said]
             chosen += [(f"filters.enable[{place}]", rule) for place, rule in enumerate(filters.enable)]
         made = [self._rule("filters", field, rule) for field, rule in chosen]
         order = {name: place for place, name in enumerate(ours)}

@@ -15,20 +15,25 @@ class Services:
     def __init__(self) -> None:
         self._sets: defaultdict[str, dict[str, PodSet]] = defaultdict(dict)
 
-    def put(self, service: wire.Service) -> None:
+    def put(self, service: wire.Service) -> bool:
+        """Whether it means other pods than before."""
         meta = service.metadata
         if not service.spec.selector:
-            self.drop(meta.namespace, meta.name)
-            return
+            return self.drop(meta.namespace, meta.name)
         lines = tuple(
             Requirement(key, "In", (value,)) for key, value in sorted(service.spec.selector.items())
         )
-        self._sets[meta.namespace][meta.name] = PodSet((meta.namespace,), Selector(lines), living=True)
+        pods = PodSet((meta.namespace,), Selector(lines), living=True)
+        before = self._sets[meta.namespace].get(meta.name)
+        self._sets[meta.namespace][meta.name] = pods
+        return pods != before
 
-    def drop(self, namespace: str, name: str) -> None:
-        self._sets[namespace].pop(name, None)
+    def drop(self, namespace: str, name: str) -> bool:
+        """Whether it was there."""
+        gone = self._sets[namespace].pop(name, None)
         if not self._sets[namespace]:
             del self._sets[namespace]
+        return gone is not None
 
     def names(self) -> Iterable[tuple[str, str]]:
         return [(namespace, name) for namespace, services in self._sets.items() for name in services]

@@ -1,4 +1,4 @@
-"""The Service stream, poured into the books: what a relist no longer has is gone, and nobody is woken."""
+"""The Service stream, poured into the books: what a relist no longer has is gone."""
 
 from __future__ import annotations
 
@@ -34,11 +34,26 @@ def test_services_come_change_and_go() -> None:
     assert state.services.of("team", {"app": "y"}) == ()
 
 
-def test_a_relist_forgets_what_it_does_not_list_and_wakes_nobody() -> None:
-    woken = []
-    state = ClusterState(on_freed=lambda: woken.append(1))
+def test_a_relist_forgets_what_it_does_not_list() -> None:
+    state = ClusterState()
     feed = ServiceFeed(state=state)
     feed.replace([service("a", app="x"), service("b", app="y")])
     feed.replace([service("b", app="y"), service("c", app="z")])
     assert sorted(state.services.names()) == [("team", "b"), ("team", "c")]
-    assert not woken
+
+
+def test_only_a_service_that_means_other_pods_wakes_those_who_wait() -> None:
+    state = ClusterState()
+    feed = ServiceFeed(state=state)
+    feed.replace([service("a", app="x")])
+    since = state.freed
+    feed.put(service("a", app="x"))
+    feed.replace([service("a", app="x")])
+    feed.drop(service("b", app="y"))
+    feed.put(service("headless"))
+    assert state.freed == since
+    feed.put(service("a", app="y"))
+    assert state.freed > since
+    since = state.freed
+    feed.drop(service("a", app="y"))
+    assert state.freed > since

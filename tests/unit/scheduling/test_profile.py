@@ -44,6 +44,11 @@ def test_filters_can_be_left_out_and_beside_a_list_there_are_no_others() -> None
     ]
 
 
+def test_a_filter_of_ours_that_is_enabled_with_options_stands_there_once() -> None:
+    made = built("filters: {enable: [{name: NodeLabel, options: {present: [a]}}]}")
+    assert [rule.name for rule in made.filters] == list(FILTERS)
+
+
 def test_scorers_have_their_weights() -> None:
     made = built("scorers: [{name: Spread, weight: 3}, BinPack]\npicker: worst-fit")
     assert [(scorer.name, weight) for scorer, weight in made.scorers] == [("Spread", 3.0), ("BinPack", 1.0)]

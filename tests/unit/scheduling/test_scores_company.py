@@ -214,6 +214,19 @@ def test_many_domains_count_for_more_than_few() -> None:
     assert found["a"] > found["d"] == found["c"] > found["b"] == 0
 
 
+def test_what_others_require_counts_by_option() -> None:
+    cluster = zones((FAN, "a"), (pod("needy").near_to(X, key="zone"), "c"))
+    assert scores("InterPodAffinity", cluster, SOME) == {"a": 1, "b": 1, "c": 0.5, "d": 0}
+    heavy = scores("InterPodAffinity", cluster, SOME, hardPodAffinityWeight=4)
+    assert heavy == {"a": 0.5, "b": 0.5, "c": 1, "d": 0}
+    assert scores("InterPodAffinity", cluster, SOME, hardPodAffinityWeight=0) == {
+        "a": 1,
+        "b": 1,
+        "c": 0,
+        "d": 0,
+    }
+
+
 # -- ServiceSpreading --------------------------------------------------------------------------------------------
 
 

@@ -21,7 +21,9 @@ from alnair.scheduling.plugins.image_locality import ImageLocality
 from alnair.scheduling.plugins.inter_pod_affinity import InterPodAffinity, PreferredCompany
 from alnair.scheduling.plugins.interface import Filter, Picker, Scorer, Sorter
 from alnair.scheduling.plugins.kubelet_refusals import KubeletRefusals
+from alnair.scheduling.plugins.label_preference import LabelPreference
 from alnair.scheduling.plugins.node_affinity import NodeAffinity, PreferredNodeAffinity
+from alnair.scheduling.plugins.node_label import NodeLabel
 from alnair.scheduling.plugins.node_name import NodeName
 from alnair.scheduling.plugins.node_ports import NodePorts
 from alnair.scheduling.plugins.node_ready import NodeReady
@@ -38,6 +40,8 @@ from alnair.scheduling.plugins.pod_topology_spread import PodTopologySpread, Sof
 from alnair.scheduling.plugins.potential import Potential
 from alnair.scheduling.plugins.queue_order import FewestCards, MostCards
 from alnair.scheduling.plugins.requested_scores import LeastRequested, MostRequested
+from alnair.scheduling.plugins.requested_to_capacity_ratio import RequestedToCapacityRatio
+from alnair.scheduling.plugins.service_affinity import ServiceAffinity, ServiceAntiAffinity
 from alnair.scheduling.plugins.service_spreading import ServiceSpreading
 from alnair.scheduling.plugins.taint_toleration import PreferUntainted, TaintToleration
 from alnair.scheduling.plugins.utilization import Utilization
@@ -51,6 +55,7 @@ FILTERS: dict[str, type[Filter]] = {
         NodeName,
         NodeSelector,
         NodeAffinity,
+        NodeLabel,
         NodeUnschedulable,
         TaintToleration,
         NodeReady,
@@ -62,6 +67,7 @@ FILTERS: dict[str, type[Filter]] = {
         NodeVolumeLimits,
         InterPodAffinity,
         PodTopologySpread,
+        ServiceAffinity,
         NodeResourcesFit,
         NodeResourceTopologyMatch,
         Delivery,
@@ -75,8 +81,11 @@ SCORERS: dict[str, type[Scorer]] = {
         Spread,
         LeastRequested,
         MostRequested,
+        RequestedToCapacityRatio,
         BalancedResource,
         ServiceSpreading,
+        ServiceAntiAffinity,
+        LabelPreference,
         Equal,
         Potential,
         TightestNode,

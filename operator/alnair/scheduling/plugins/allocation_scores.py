@@ -21,6 +21,8 @@ GPU_WEIGHT = 0.8
 
 
 class BinPack:
+    """The card, then the node, that the pod leaves fullest."""
+
     name = "BinPack"
     scope = Scope.ROW
 
@@ -32,6 +34,8 @@ class BinPack:
 
 
 class Spread:
+    """The card, then the node, that the pod leaves emptiest."""
+
     name = "Spread"
     scope = Scope.ROW
 

@@ -14,6 +14,8 @@ from alnair.state.shapes import PodClass
 
 
 class BestFit:
+    """The card with least left over."""
+
     name = "best-fit"
 
     def keys(self, pod: PodClass, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:
@@ -21,6 +23,8 @@ class BestFit:
 
 
 class WorstFit:
+    """The card with most left over."""
+
     name = "worst-fit"
 
     def keys(self, pod: PodClass, demand: CardDemand, draft: Draft, row: int, candidates: Ints) -> Ints:

@@ -8,17 +8,18 @@ is too near. A pod that must be near pods like itself may be the first of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
+from alnair.api.profiles import Part
 from alnair.scheduling.classes import MemberClass
 from alnair.scheduling.model import Model, domain_trait, stacked
 from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.selectors import Pods, PodTerm, in_all_of
 from alnair.state.shapes import APART, LIKES, NEAR, PodClass
-
-REQUIRED_WEIGHT = 1  # of others' required affinity, as a wish about the pod
 
 
 class InterPodAffinity:
@@ -178,10 +179,20 @@ def _listed(terms: Sequence[PodTerm]) -> str:
 
 
 class PreferredCompany:
-    """Weights of all fulfilled wishes added up in each domain, then from 0 for the worst node to 1 for the best."""
+    """Where most wishes are fulfilled, the pod's own and others' about it.
+
+    Their weights are added up in each domain, then from 0 for the worst node to 1 for the best.
+    """
 
     name = "InterPodAffinity"
     scope = Scope.DOMAIN
+
+    class Options(Part):
+        # Of others' required affinity, as a wish about the pod
+        hard_pod_affinity_weight: Annotated[int, Field(ge=0, le=100)] = 1
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._required_weight = (options or self.Options()).hard_pod_affinity_weight
 
     def concerns(self, pod: PodClass, draft: Draft) -> bool:
         return bool(
@@ -205,15 +216,14 @@ class PreferredCompany:
             total += weight * np.append(there, 0)[column.codes]
         return _from_worst_to_best(total, whole)[draft.rows]
 
-    @staticmethod
-    def _others_wishes(pod: PodClass, draft: Draft) -> Iterator[tuple[int, PodTerm, Mapping[int, int]]]:
+    def _others_wishes(self, pod: PodClass, draft: Draft) -> Iterator[tuple[int, PodTerm, Mapping[int, int]]]:
         """(weight, term, row -> how many have that wish there) of what other pods say about this one."""
         for wish, rows in draft.company.meaning(LIKES, pod):
             if isinstance(wish, tuple):
                 yield wish[0], wish[1], rows
         for term, rows in draft.company.meaning(NEAR, pod):
             if isinstance(term, PodTerm):
-                yield REQUIRED_WEIGHT, term, rows
+                yield self._required_weight, term, rows
 
 
 def _from_worst_to_best(total: Floats, draft: Draft) -> Floats:

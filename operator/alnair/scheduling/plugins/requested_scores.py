@@ -35,6 +35,8 @@ def _mean(fractions: Floats) -> Floats:
 
 
 class LeastRequested:
+    """The node with most cpu and memory left."""
+
     name = "LeastRequested"
     scope = Scope.ROW
 
@@ -46,6 +48,8 @@ class LeastRequested:
 
 
 class MostRequested:
+    """The node with least cpu and memory left."""
+
     name = "MostRequested"
     scope = Scope.ROW
 
