@@ -280,8 +280,19 @@ def test_the_cluster_role_is_exactly_this(render: Render) -> None:
         *(("ai.centaurus.io", "gpuallocations", verb) for verb in (*read, "create", "patch", "delete")),
         *(("ai.centaurus.io", "gpuallocations/status", verb) for verb in ("update", "patch")),
         ("events.k8s.io", "events", "create"),
+        *(("apps", kind, "get") for kind in ("replicasets", "statefulsets")),
+        ("batch", "jobs", "get"),
     }
     assert set().union(*map(granted, role["rules"])) == expected
+
+
+def test_controllers_may_be_read_only_where_a_profile_asks_what_their_pods_used(render: Render) -> None:
+    for scorers, asked in (
+        ([{"name": "Spread"}], False),
+        ([{"name": "Spread"}, {"name": "Allocated"}], True),
+    ):
+        role = one(render({"profiles": [{**PROFILE, "scorers": scorers}]}), "ClusterRole")
+        assert (("batch", "jobs", "get") in set().union(*map(granted, role["rules"]))) is asked
 
 
 def test_only_its_own_lease_may_be_changed(render: Render) -> None:

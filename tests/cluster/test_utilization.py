@@ -11,11 +11,11 @@ import yaml
 
 from alnair.api import names
 from harness.api import Api, Object, at
-from harness.builders import node, pod
+from harness.builders import deployment, group, job, node, pod
 from harness.fixtures import Fleet
 from harness.operator import Operator, Release, own_name
 from harness.plugin import show_log_on_failure
-from harness.watching import event_about
+from harness.watching import bound_pods, event_about
 
 GIB = 1024
 
@@ -95,6 +95,51 @@ async def test_a_node_loses_its_penalty_as_the_data_goes_stale(
         if await bound(api, namespace, f"stale-{number}") == fleet.name("strong"):
             return
     raise AssertionError("forty pods, and none went to the stronger node")
+
+
+PEAK = {names.PEAK_CPU: "100m"}
+
+
+@pytest.mark.parametrize("teller", ["nobody", "the pod", "its group", "its Job", "its ReplicaSet"])
+async def test_what_its_like_used_before_goes_before_what_a_pod_asks_for_whoever_tells_it(
+    api: Api, namespace: str, fleet: Fleet, release: Release, tmp_path: Path, teller: str
+) -> None:
+    """Sixty of 64 CPUs fill either node, so the faster network decides; a tenth of a CPU goes where CPUs are idle."""
+    config = yaml.safe_load(release.config.read_text())
+    only = {"cards": 0, "compute": 0, "memory": 0, "link": 0}
+    scorers = [
+        {"name": "Basic", "options": only},
+        {"name": "Allocated", "weight": 10, "options": {"compute": 0, "memory": 0}},
+    ]
+    config["profiles"] = [{"schedulerName": release.scheduler, "scorers": scorers, "picker": "coolest"}]
+    release.config.write_text(yaml.safe_dump(config))
+    fast = (
+        node("fast").labelled({names.NETWORK_GBIT: "400"}).annotated({names.NODE_READING: '{"cpu_util": 50}'})
+    )
+    idle = node("idle").labelled({names.NETWORK_GBIT: "4"}).annotated({names.NODE_READING: '{"cpu_util": 0}'})
+    await fleet.add(fast.with_cards(1), idle.with_cards(1))
+    asking = pod("x").slice(memory_gib=1).asking(cpu="60").by(release.scheduler).selecting(fleet.selector)
+    operator = Operator(release, tmp_path)
+    await operator.start()
+    try:
+        match teller:
+            case "its Job":
+                await api.create(job("x", asking, count=1).annotated(PEAK).manifest(), namespace=namespace)
+            case "its ReplicaSet":
+                owner = deployment("x", asking, replicas=1).annotated(PEAK)
+                await api.create(owner.manifest(), namespace=namespace)
+            case "its group":
+                grouped = group("g", min_member=1).annotated(PEAK)
+                await api.create(grouped.manifest(), namespace=namespace)
+                await api.create(asking.in_group("g").manifest(), namespace=namespace)
+            case _:
+                told = asking.annotated(PEAK) if teller == "the pod" else asking
+                await api.create(told.manifest(), namespace=namespace)
+        (placed,) = await bound_pods(api, namespace, 1)
+        assert placed["spec"]["nodeName"] == fleet.name("fast" if teller == "nobody" else "idle")
+    finally:
+        assert operator.running()
+        await operator.stop()
 
 
 MALFORMED = {

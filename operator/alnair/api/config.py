@@ -139,6 +139,14 @@ class Config(Part):
         """The scheduler names whose pods get their cards through their environment."""
         return frozenset(self.by_name() if self.delivery.enabled else ())
 
+    def measuring(self) -> frozenset[str]:
+        """The scheduler names for whose pods it matters what their like used before."""
+        return frozenset(
+            name
+            for name, profile in self.by_name().items()
+            if any(scorer.name == "Allocated" for scorer in profile.scorers)
+        )
+
 
 DEFAULT: Final = Config(profiles=list(SHIPPED))
 

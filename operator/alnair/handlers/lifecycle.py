@@ -43,6 +43,7 @@ from alnair.control.reports import Reports, status_of
 from alnair.handlers import gpuallocation, podgroup, topology
 from alnair.handlers.feeds import NamespaceFeed, NodeFeed, PodFeed, ServiceFeed
 from alnair.handlers.handover import Handover
+from alnair.handlers.owners import Owners
 from alnair.handlers.reload import Adoption, ConfigFile, decay_of
 from alnair.handlers.resync import Resync
 from alnair.handlers.storage import KINDS, StorageFeed
@@ -209,6 +210,8 @@ class Operator:
             reports=reports,
             clock=clock,
             delivering=config.delivering(),
+            measuring=config.measuring(),
+            owners=Owners(client, clock=clock),
             on_arrival=profiles.arrived,
         )
         nodes = NodeFeed(state=state, ledger=ledger, reports=reports, clock=clock)

@@ -17,10 +17,11 @@ def present(raw: Raw) -> bool:
     return bytes(raw) not in (b"", b"null")
 
 
-class OwnerReference(Struct):
+class OwnerReference(Struct, rename="camel"):
     kind: str
     name: str
     uid: str
+    api_version: str = ""
     controller: bool | None = None
 
 

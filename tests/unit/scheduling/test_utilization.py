@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,7 @@ from alnair.scheduling.plugins.card_models import KNOWN
 from alnair.scheduling.plugins.coolest import Coolest
 from alnair.scheduling.plugins.utilization import Utilization
 from alnair.scheduling.profile import Profile, build, build_all
+from alnair.scheduling.search import Plan
 from harness.builders import NodeBuilder, PodBuilder, node, pod
 from unit.builders import GIB, PROFILES, Cluster, advertising, all_of, card, holds, part, scores, where
 from unit.readings import of_cards, of_node, reading, tell
@@ -362,6 +365,33 @@ def test_remembered_ratings_follow_the_loads_and_those_of_other_profiles_are_not
         cluster.state.loads.pass_time(second)
     assert rated(UTILSCHED) == pytest.approx(before)
     assert rated(build(DEFAULT.profiles[1])) == packed
+
+
+def test_the_example_in_the_docs_is_true() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "utilization.md").read_text().split("## An example")[1]
+    kind = cards(model="NVIDIA A10", memory_mib=24 * GIB)
+    asking = pod("p").annotated({names.GPU_MEMORY: "6Gi", names.GPU_COMPUTE: "25"})
+    cluster = Cluster(kind.named("paper"), kind.named("truth"))
+    for name, percent in (("paper", 25), ("truth", 75)):
+        cluster.state.hold(name, holds(name, part(name, 0, 24 * GIB * percent // 100, percent)))
+    for name, load in (("paper", 90), ("truth", 10)):
+        measured(cluster, name, reading(load, load, load, of=100), now=0)
+    cluster.state.loads.pass_time(20)
+    sums = dict.fromkeys(("paper", "truth"), 0.0)
+    for rule, weight in (("Basic", 1), ("Utilization", 2), ("Allocated", 1)):
+        for name, found in (scores(rule, cluster, asking) or {}).items():
+            assert f"**{round(found, 3):g}**" in page, (rule, name, found)
+            sums[name] += weight * found
+    assert f"= {sums['paper']:.3f}; `truth`" in page
+    assert f"= **{sums['truth']:.3f}**" in page
+    plan = cluster.try_([asking], profile=UTILSCHED)
+    assert isinstance(plan, Plan)
+    assert where(plan) == {"p": "truth"}
+    cluster.state.loads.pass_time(300)
+    assert scores("Utilization", cluster, asking) == {"paper": 0.5, "truth": 0.5}
+    stale = scores("Allocated", cluster, asking) or {}
+    assert f"(`paper` {stale['paper']:g} and\n`truth` {stale['truth']:g})" in page
+    assert where(cluster.place(asking, profile=UTILSCHED)) == {"p": "paper"}
 
 
 # -- the faults of the old one, by name --------------------------------------------------------------------------
