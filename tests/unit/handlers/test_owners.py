@@ -1,8 +1,9 @@
-"""Controllers are asked once what their pods used, and a pod never waits for one that does not answer."""
+"""Controllers are asked once what their pods used, and no answer is an answer too."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -10,90 +11,84 @@ import pytest
 from alnair.api import names
 from alnair.api.peaks import Peak
 from alnair.handlers.owners import KEPT_SECONDS, MOST_KEPT, Owners, controller_of
-from alnair.kube import Refused, Unanswered
+from alnair.kube import Client
 from alnair.state import wire
+from unit.apiserver import Store
 from unit.builders import HandClock, decoded
 
-JOB = wire.OwnerReference("Job", "train", "u1", "batch/v1", True)
 LIGHT = {names.PEAK_GPU_UTIL: "5"}
+ASKED = "GET jobs/train"
 
 
-class Apiserver:
-    """Answers with whatever is put down for it, after whoever asked has gone on."""
-
-    def __init__(self, *answers: dict[str, Any] | Exception) -> None:
-        self.answers = list(answers)
-        self.asked: list[str] = []
-
-    async def get(self, path: str, *, seconds: float) -> dict[str, Any]:
-        self.asked.append(path)
-        await asyncio.sleep(0)
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+def job(uid: str = "u1", name: str = "train") -> wire.OwnerReference:
+    return wire.OwnerReference("Job", name, uid, "batch/v1", True)
 
 
-def told(annotations: dict[str, str] | None, uid: str = "u1") -> dict[str, Any]:
-    return {"metadata": {"name": "train", "uid": uid, "annotations": annotations}}
+class Desk:
+    """An apiserver, and somebody who asks it."""
+
+    def __init__(self, server: Store, client: Client) -> None:
+        self.server = server
+        self.clock = HandClock()
+        self.answered: asyncio.Queue[str] = asyncio.Queue()
+        self.owners = Owners(client, clock=self.clock, on_answer=self.answered.put_nowait)
+
+    def tells(self, annotations: dict[str, str] | None, uid: str = "u1", name: str = "train") -> None:
+        manifest = {"metadata": {"name": name, "uid": uid, "annotations": annotations}}
+        self.server.put(f"/apis/batch/v1/namespaces/team/jobs/{name}", manifest)
 
 
-def owners(server: Apiserver, clock: HandClock | None = None) -> tuple[Owners, list[str]]:
-    heard: list[str] = []
-    return Owners(server, clock=clock or HandClock(), on_answer=heard.append), heard  # type: ignore[arg-type]
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    async with Store() as server, Client(server.connection()) as client:
+        yield Desk(server, client)
 
 
-async def settled() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
-
-
-async def test_a_controller_is_asked_once_for_all_its_pods_and_its_word_is_kept_for_a_while() -> None:
-    server, clock = Apiserver(told(LIGHT), told(None)), HandClock()
-    asking, heard = owners(server, clock)
-    assert asking.ask(JOB, "team")
-    assert asking.ask(JOB, "team")  # the second pod waits for the same answer
-    await settled()
-    assert heard == ["u1"]
-    assert server.asked == ["/apis/batch/v1/namespaces/team/jobs/train"]
-    assert asking.peak("u1") == Peak(compute=0.05)
-    assert not asking.ask(JOB, "team")
-    clock.pass_(KEPT_SECONDS)
-    assert asking.ask(JOB, "team")
-    await settled()
-    assert asking.peak("u1") is None
+async def test_a_controller_is_asked_once_for_all_its_pods_and_its_word_is_kept_for_a_while(
+    desk: Desk,
+) -> None:
+    desk.tells(LIGHT)
+    assert desk.owners.ask(job(), "team")
+    assert desk.owners.ask(job(), "team")  # the second pod waits for the same answer
+    assert await desk.answered.get() == "u1"
+    assert desk.server.names() == [ASKED]
+    assert desk.owners.peak("u1") == Peak(compute=0.05)
+    assert not desk.owners.ask(job(), "team")
+    desk.tells({names.PEAK_GPU_UTIL: "6"})
+    desk.clock.pass_(KEPT_SECONDS)
+    assert desk.owners.ask(job(), "team")
+    await desk.answered.get()
+    assert desk.owners.peak("u1") == Peak(compute=0.06)
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "happens",
     [
-        Refused(call="GET", status=404, reason="NotFound", message="gone"),
-        Refused(call="GET", status=403, reason="Forbidden", message="no right"),
-        Unanswered(call="GET", why="took too long"),
-        told(LIGHT, uid="a successor's"),
-        told({names.PEAK_GPU_UTIL: "NaN"}),
-        told(None),
+        pytest.param(lambda desk: None, id="there is none"),
+        pytest.param(lambda desk: desk.server.refuses(ASKED, 403), id="it may not be read"),
+        pytest.param(lambda desk: desk.server.loses_the_answer_of(ASKED), id="the answer is lost"),
+        pytest.param(lambda desk: desk.tells(LIGHT, uid="u2"), id="it is a successor of that name"),
+        pytest.param(lambda desk: desk.tells({names.PEAK_GPU_UTIL: "NaN"}), id="it tells nonsense"),
+        pytest.param(lambda desk: desk.tells(None), id="it tells nothing"),
     ],
-    ids=str,
 )
-async def test_no_answer_is_an_answer_too(answer: dict[str, Any] | Exception) -> None:
-    asking, heard = owners(Apiserver(answer))
-    assert asking.ask(JOB, "team")
-    await settled()
-    assert heard == ["u1"]
-    assert asking.peak("u1") is None
-    assert not asking.ask(JOB, "team")
+async def test_no_answer_is_an_answer_too(desk: Desk, happens: Callable[[Desk], None]) -> None:
+    happens(desk)
+    assert desk.owners.ask(job(), "team")
+    assert await desk.answered.get() == "u1"
+    assert desk.owners.peak("u1") is None
+    assert not desk.owners.ask(job(), "team")
 
 
-async def test_what_is_kept_does_not_grow_for_ever() -> None:
-    many = MOST_KEPT + 1
-    asking, heard = owners(Apiserver(*(told(LIGHT, f"u{number}") for number in range(many))))
-    for number in range(many):
-        asking.ask(wire.OwnerReference("Job", "train", f"u{number}", "batch/v1", True), "team")
-    await settled()
-    assert len(heard) == many
-    assert asking.peak("u0") is None
-    assert asking.peak(f"u{MOST_KEPT}") is not None
+async def test_what_is_kept_does_not_grow_for_ever(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("alnair.handlers.owners.MOST_KEPT", 3)
+    assert MOST_KEPT > 3
+    for number in range(4):
+        desk.tells(LIGHT, uid=f"u{number}", name=f"j{number}")
+        desk.owners.ask(job(f"u{number}", f"j{number}"), "team")
+        await desk.answered.get()
+    assert desk.owners.peak("u0") is None
+    assert all(desk.owners.peak(f"u{number}") for number in (1, 2, 3))
 
 
 @pytest.mark.parametrize(

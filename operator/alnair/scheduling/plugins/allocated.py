@@ -79,10 +79,12 @@ def added(pod: PodClass, demand: CardDemand, draft: Draft) -> Floats:
     """N x C x 2, compute and memory: what the pod adds to each card that it gets."""
     there = np.maximum(draft.card_memory, 1)
     peak = pod.shape.peak
-    memory = np.ones(there.shape) if demand.whole else memory_wanted(demand, draft) / there
-    compute = np.maximum(demand.compute_percent / 100, memory)
+    memory: Floats | float = 1.0 if demand.whole else memory_wanted(demand, draft) / there
+    compute: Floats | float = np.maximum(demand.compute_percent / 100, memory)
     if peak is not None and peak.compute is not None:
-        compute = np.full(there.shape, peak.compute)
+        compute = peak.compute
     if peak is not None and peak.memory_mib is not None:
         memory = peak.memory_mib / there
-    return np.stack([compute, memory], axis=-1)
+    adds = np.empty((*there.shape, 2))
+    adds[..., 0], adds[..., 1] = compute, memory
+    return adds

@@ -37,12 +37,14 @@ def measured(draft: Draft) -> Floats:
 
 def allocated(draft: Draft) -> Floats:
     """N x C x 2, compute and memory: what is given out of each card; on a device plugin's node, of all its cards."""
-    memory = 1 - draft.card_free_memory / np.maximum(draft.card_memory, 1)
-    compute = np.maximum(1 - draft.card_free_compute / 100, memory)
-    there = advertised(draft)
-    counted = np.where(there > 0, 1 - idle_counted(draft) / np.maximum(there, 1), 0.0)
-    of_cards = np.stack([compute, memory], axis=-1)
-    return np.clip(np.where(draft.owned[:, None, None], of_cards, counted[:, None, None]), 0.0, 1.0)
+    given_out = np.empty((*draft.card_memory.shape, 2))
+    given_out[..., 1] = 1 - draft.card_free_memory / np.maximum(draft.card_memory, 1)
+    given_out[..., 0] = np.maximum(1 - draft.card_free_compute / 100, given_out[..., 1])
+    if not draft.owned.all():
+        there = advertised(draft)
+        counted = (there - idle_counted(draft)) / np.maximum(there, 1)
+        given_out = np.where(draft.owned[:, None, None], given_out, counted[:, None, None])
+    return np.minimum(np.maximum(given_out, 0.0), 1.0)  # for one node several times as fast as `np.clip`
 
 
 def expected(draft: Draft, trust: float) -> Floats:
@@ -57,8 +59,8 @@ def best_cards(goodness: Floats, pod: PodClass, demand: CardDemand, draft: Draft
     """N: the mean of as many cards as are asked for, the best that would do; on a device plugin's node, whose kubelet
     picks, of all its cards. NEUTRAL where no card is known."""
     fitting = candidates(demand, pod.shape.gpu, draft, pod.shape.alignment)
-    ranked = -np.sort(np.where(fitting, -goodness, np.inf), axis=1)[:, : demand.cards]
-    chosen = mean_over(ranked, ranked > -np.inf, default=NEUTRAL)
+    ranked = -np.sort(np.where(fitting, -goodness, 1.0), axis=1)[:, : demand.cards]
+    chosen = mean_over(ranked, ranked >= 0, default=NEUTRAL)
     if draft.owned.all():
         return chosen
     return np.where(draft.owned, chosen, mean_over(goodness, draft.card_memory > 0, default=NEUTRAL))
@@ -67,5 +69,5 @@ def best_cards(goodness: Floats, pod: PodClass, demand: CardDemand, draft: Draft
 def mean_over(values: Floats, there: Bools, *, default: float) -> Floats:
     """N: the mean of the row's values that are there."""
     count = there.sum(axis=1)
-    total = np.where(there, values, 0.0).sum(axis=1)
-    return np.where(count > 0, total / np.maximum(count, 1), default)
+    mean = (values * there).sum(axis=1) / np.maximum(count, 1)
+    return mean if count.all() else np.where(count > 0, mean, default)
