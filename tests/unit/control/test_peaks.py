@@ -1,4 +1,4 @@
-"""What a pod's like used before: whose word counts, and that a group's word is heard when only its annotations change."""
+"""What a pod's like used before: whose word counts."""
 
 from __future__ import annotations
 
