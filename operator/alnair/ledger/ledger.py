@@ -24,11 +24,12 @@ from typing import Any, Protocol
 import orjson
 
 from alnair.api.allocation import MOST_BYTES
-from alnair.kube import Client, Refused, Unanswered
+from alnair.kube import Client, Refused
 from alnair.kube.clock import Clock
 from alnair.kube.lull import Lull
 from alnair.ledger import cards
 from alnair.ledger.binding import Binder, Verdict, as_it_is
+from alnair.ledger.eviction import evict, rolled_back
 from alnair.ledger.lease import LeadershipLost, Lease
 from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK, Key, Member, Owner, Record
 from alnair.ledger.together import together
@@ -40,7 +41,7 @@ from alnair.state.pods import Pod
 
 log = logging.getLogger(__name__)
 
-BUDGET_PAUSE = 5.0  # between tries to evict a pod whose disruption budget says no
+BINDING_PAUSE = 5.0  # before a record whose binding failed by a mistake of ours is carried on
 SETTLE_PAUSE = 2.0  # between looks at a record that somebody else is writing, or that was refused
 GATHER_SECONDS = 0.05  # pods of one gang end together: wait this long and release them in one write
 
@@ -210,11 +211,11 @@ class Ledger:
         except LeadershipLost:
             raise
         except Exception:
-            log.exception("record %s: binding failed; trying again in %g s", record, BUDGET_PAUSE)
+            log.exception("record %s: binding failed; trying again in %g s", record, BINDING_PAUSE)
             self.spawn(self._roll_forward_later(record), f"roll forward {record}")
 
     async def _roll_forward_later(self, record: Record) -> None:
-        await asyncio.sleep(BUDGET_PAUSE)
+        await asyncio.sleep(BINDING_PAUSE)
         await self.roll_forward(record)
 
     async def _bind_all(self, record: Record, *, recovering: bool) -> None:
@@ -424,7 +425,7 @@ class Ledger:
             if member is None or await self._is_gone(record.owner.namespace, member):
                 self.observe_pod_deleted(uid)
                 return
-            await asyncio.sleep(BUDGET_PAUSE)
+            await asyncio.sleep(BINDING_PAUSE)
 
     async def _is_gone(self, namespace: str, member: Member) -> bool:
         pod = await as_it_is(self.client, namespace, member)
@@ -496,7 +497,7 @@ class Ledger:
                 return
             record.phase, record.short_since = ROLLING_BACK, None
             lone = [member.name for member in record.members.values() if not self._would_come_back(member)]
-            record.set_condition(self._rollback_condition(why, lone), now=self.clock.stamp())
+            record.set_condition(rolled_back(why, lone), now=self.clock.stamp())
             await self.writer.write(record)
             self._forget(member.uid for member in vacant)
             self.listener.record_rolled_back(record, why)
@@ -505,42 +506,14 @@ class Ledger:
     def resume_roll_back(self, record: Record) -> None:
         for member in list(record.members.values()):
             if self._would_come_back(member):
-                self.spawn(self._evict(record, member), f"evict {record.owner.namespace}/{member.name}")
+                self.spawn(
+                    evict(self.client, record, member), f"evict {record.owner.namespace}/{member.name}"
+                )
 
     def _would_come_back(self, member: Member) -> bool:
         """Never evict a pod that nothing would make anew."""
         pod = self.state.pods.get(member.uid)
         return pod is not None and pod.controlled
-
-    @staticmethod
-    def _rollback_condition(why: str, lone: list[str]) -> dict[str, Any]:
-        message = f"rolled back: {why}"
-        if lone:
-            message += f"; not evicted because nothing would recreate them: {', '.join(sorted(lone)[:10])}"
-        return {
-            "type": "RolledBack",
-            "status": "False" if lone else "True",
-            "reason": "PodsWithoutController" if lone else "GangIncomplete",
-            "message": message[:1024],
-        }
-
-    async def _evict(self, record: Record, member: Member) -> None:
-        namespace = record.owner.namespace
-        body = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": member.name, "namespace": namespace},
-            "deleteOptions": {"preconditions": {"uid": member.uid}},
-        }
-        while not member.gone and member.uid in record.members:
-            try:
-                await self.client.create(f"/api/v1/namespaces/{namespace}/pods/{member.name}/eviction", body)
-                return
-            except (Refused, Unanswered) as error:
-                log.info("evict %s/%s: %s", namespace, member.name, error)
-                if isinstance(error, Refused) and error.status in (404, 409):
-                    return  # gone, or another UID: the pod stream tells
-                await asyncio.sleep(BUDGET_PAUSE)
 
     # -- take-over by recovery and repair ------------------------------------------------------------------------
 

@@ -37,11 +37,12 @@ from alnair.control.publishing import Publisher
 from alnair.control.reports import Reports
 from alnair.handlers import podgroup
 from alnair.handlers.feeds import NodeFeed, PodFeed
+from alnair.handlers.owners import Owners
 from alnair.handlers.resync import Resync
 from alnair.handlers.storage import KINDS, StorageFeed
 from alnair.handlers.topology import Topologies
 from alnair.kube import Client
-from alnair.ledger import cards, ledger, recovery, repair, writer
+from alnair.ledger import cards, eviction, ledger, recovery, repair, writer
 from alnair.ledger.lease import Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import PATH, Member, Owner, Record, decided
@@ -70,7 +71,8 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for long in a unit test."""
     monkeypatch.setattr(writer, "FIRST_PAUSE", 0.001)
     monkeypatch.setattr(writer, "LONGEST_PAUSE", 0.01)
-    monkeypatch.setattr(ledger, "BUDGET_PAUSE", 0.01)
+    monkeypatch.setattr(eviction, "BUDGET_PAUSE", 0.01)
+    monkeypatch.setattr(ledger, "BINDING_PAUSE", 0.01)
     monkeypatch.setattr(ledger, "GATHER_SECONDS", 0.002)
     monkeypatch.setattr(cards, "LOCKED_PAUSE", 0.002)
     monkeypatch.setattr(outcomes, "TICK_SECONDS", TICK)
@@ -127,9 +129,11 @@ class Leader:
             reports=self.reports,
             clock=self.clock,
             delivering=world.delivering,
+            measuring=frozenset({names.PROFILE_UTILIZATION}),
+            owners=Owners(client, clock=self.clock),
             on_arrival=self.profiles.arrived,
         )
-        self._nodes = NodeFeed(state=self.state, ledger=self.ledger, reports=self.reports)
+        self._nodes = NodeFeed(state=self.state, ledger=self.ledger, reports=self.reports, clock=self.clock)
         self._storage = {
             kind.path.rsplit("/", 1)[1]: StorageFeed(kind, state=self.state, ledger=self.ledger)
             for kind in KINDS
