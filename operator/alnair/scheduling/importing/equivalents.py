@@ -108,6 +108,7 @@ FRAMEWORK_SCORES: Final[dict[str, tuple[str, ...]]] = {
     "vGPUScheduler": ("BinPack",),
     "alnaircostsaving": ("BinPack",),
     "alnairhighperformance": ("Spread",),
+    "utilsched": ("Basic", "Utilization", "Allocated"),
 }
 
 # What runs where the file does not say otherwise.

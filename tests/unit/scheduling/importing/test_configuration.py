@@ -78,6 +78,17 @@ def test_the_vgpu_schedulers_profiles_pack_and_spread() -> None:
     assert not any(lost(each) for each in (default, saving, performance))
 
 
+def test_utilscheds_score_is_its_three_parts_and_goes_to_the_coolest_card() -> None:
+    (profile,) = imported(samples.UTILSCHED)
+    assert profile.scheduler_name == "utilsched"
+    assert {name: weight for name, weight in weights(profile).items() if weight > 2} == {
+        "Basic": 300,
+        "Utilization": 300,
+        "Allocated": 300,
+    }
+    assert (profile.picker.name, lost(profile)) == ("coolest", [])
+
+
 def test_gangs_need_no_plugin_here() -> None:
     (profile,) = imported(samples.COSCHEDULING)
     assert lost(profile) == []
