@@ -36,6 +36,15 @@ async def records(plane: Plane) -> dict[str, Object]:
     return {entry["uid"]: each for each in there for entry in each.get("status", {}).get("pods", [])}
 
 
+def priority(name: str, value: int) -> Object:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+    }
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_500_slice_pods_through_default_scheduler_with_the_operator_killed_in_the_middle(
@@ -96,7 +105,7 @@ async def test_over_tls_who_finds_no_card_is_told_why_and_gets_the_next_that_com
 
 
 @pytest.mark.timeout(600)
-async def test_of_default_schedulers_pods_only_those_with_slices_are_the_extenders(
+async def test_of_default_schedulers_pods_those_with_slices_are_the_extenders_preemptors_too(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     show_log_on_failure(request.node, "the operator's log", tmp_path / "operator.log")
@@ -131,5 +140,19 @@ async def test_of_default_schedulers_pods_only_those_with_slices_are_the_extende
         await api.create(asking(2).named("slice").manifest(), namespace=namespace)
         record = await record_of_pod(api, namespace, "slice", phase="Bound")
         assert Counter(slices_by_card([record]).values()) == {2 * GIB: 1}
+
+        for name, value in (("low", 1), ("high", 9)):
+            await api.create(priority(f"{namespace}-{name}", value))
+        greedy = asking(10).asking(cpu="40")
+        await api.create(
+            greedy.named("low").with_priority(f"{namespace}-low").manifest(), namespace=namespace
+        )
+        await record_of_pod(api, namespace, "low", phase="Bound")
+        await api.create(
+            greedy.named("high").with_priority(f"{namespace}-high").manifest(), namespace=namespace
+        )
+        await record_of_pod(api, namespace, "high", phase="Bound")
+        await api.until_gone(at("pods", namespace, "low"))
+
         shown = await api.until(at("endpointslices", namespace, "alnair-extender"), lambda _: True)
         assert shown["endpoints"][0]["addresses"] == ["10.1.2.3"]

@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 LARGEST_BODY = 32 << 20  # whole objects of thousands of nodes; by name it is a hundredth of that
 BODY_SECONDS = 10.0
+KEPT_SECONDS = 600.0  # an idle connection; Go keeps its end for 90
+GRACE_SECONDS = 1.0
 NOT_LEADING = "this replica of Alnair does not lead, or has not caught up yet; ask again"
 MISTAKE = "Alnair failed to answer; its log says why"
 
@@ -59,7 +61,9 @@ class Server:
         app.router.add_post("/prioritize", self._prioritize)
         app.router.add_post("/preempt", self._preempt)
         app.router.add_post("/bind", self._bind)
-        self._runner = web.AppRunner(app, access_log=None)
+        self._runner = web.AppRunner(
+            app, access_log=None, keepalive_timeout=KEPT_SECONDS, shutdown_timeout=GRACE_SECONDS
+        )
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._door.host, self._door.port, ssl_context=self._door.tls())
         await site.start()

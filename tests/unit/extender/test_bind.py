@@ -322,6 +322,19 @@ async def test_a_pod_that_reads_no_cards_from_its_environment_is_not_bound() -> 
         assert world.where() == {"told": "n1"}
 
 
+async def test_whole_cards_of_a_device_plugin_are_counted_and_recorded() -> None:
+    whole = pod("whole").by(DEFAULT).asking(gpu=1)
+    async with World(nodes=(gpu_node("n1").owned_by("device-plugin"),)) as world:
+        kube = await start(world)
+        world.pods("a", "b", group="", like=whole)
+        await world.settled()
+        assert await kube.bind("a", "n1") == ""
+        await world.settled()
+        (entry,) = record_of(world, "a")["status"]["pods"]
+        assert (entry["node"], entry["gpuCounts"]) == ("n1", {"main": 1})
+        assert await kube.bind("b", "n1") == "node n1 has too few free whole GPUs (1 needed on one node)"
+
+
 async def test_the_cards_of_extender_and_of_gangs_are_the_same_cards() -> None:
     async with World(nodes=(gpu_node("n1"),)) as world:
         kube = await start(world)
