@@ -32,6 +32,7 @@ from alnair.state.pods import Pod
 from alnair.state.shapes import PodClass
 
 UNKNOWN_NODE = "is not known to Alnair yet"
+UNSAID = "does not pass a rule that gives no reason"
 NOT_TOGETHER = "has no cards that fit all containers of the pod together"
 AT_ONCE = 64  # nodes whose cards are dealt out on trial before others get a turn
 
@@ -94,7 +95,7 @@ class Questions:
             return f"schedulerName {pod.scheduler} is none of extender.schedulerNames ({ours})"
         if pod.problem:
             return pod.problem
-        if not pod.group:
+        if not pod.group or not pod.shape.gpu.demands:
             return ""
         group = self._roster.group(pod.namespace, pod.group)
         if group is None:
@@ -144,7 +145,10 @@ class Questions:
             for rule, phrase, where in first_reasons(kind, self.profile.filters, draft, rows[failed]):
                 told = answer.for_good if rule.scope is Scope.FIXED else answer.failed
                 told |= _told(phrase, [draft.names[row] for row in where])
-        return answer, [name for name, bad in zip(known, failed, strict=True) if not bad]
+        left = [name for name, bad in zip(known, failed, strict=True) if not bad]
+        spoken_of = {*left, *answer.failed, *answer.for_good}
+        answer.failed |= _told(UNSAID, [name for name in known if name not in spoken_of])
+        return answer, left
 
     def _without_cards(self, pod: Pod, nodes: Iterable[str]) -> list[str]:
         """Those that pass every rule, and yet lack cards for all containers together."""
