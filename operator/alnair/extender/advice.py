@@ -40,7 +40,7 @@ class Way:
 
 
 def kube_scheduler_configuration(
-    terms: Extender, way: Way, *, weight: int = 2, timeout: str = "5s"
+    terms: Extender, way: Way, *, weight: int = 2, timeout: str = "30s"
 ) -> dict[str, Any]:
     extender: dict[str, Any] = {
         "urlPrefix": way.prefix,

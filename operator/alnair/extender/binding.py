@@ -11,6 +11,7 @@ for a pod that is being bound waits for the same end. And nothing may wait betwe
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from alnair.control.hooks import Hooks
 from alnair.extender.questions import Questions
@@ -25,6 +26,7 @@ from alnair.state.holding import Holding
 from alnair.state.pods import Pod
 
 BUSY = 4
+MOST_UNDER_WAY, ROOM_SECONDS = 128, 1.0
 SEEN_SECONDS = 5.0  # how long a pod that is there may take to come through the stream
 LOOK_SECONDS = 0.01
 NOT_SEEN = "Alnair has not seen the pod as it is now; ask again"
@@ -49,6 +51,7 @@ class Bindings:
         self._questions = questions
         self._hooks = hooks
         self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._fewer = asyncio.Event()
 
     async def bind(self, asked: ExtenderBindingArgs) -> str:
         """Raises LeadershipLost."""
@@ -76,6 +79,13 @@ class Bindings:
                 return why
             self._start(pod, holding)
         return await self._end(asked)
+
+    async def room(self) -> None:
+        """Until not too many Bindings are under way, or for a moment. kube-scheduler decides faster than pods are bound,
+        and what it has decided waits in line: longer than it waits for an answer, if the line has no end."""
+        if len(self._under_way) >= MOST_UNDER_WAY:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._fewer.wait(), ROOM_SECONDS)
 
     def adopt_strays(self) -> None:
         """Bound pods with cards of ours that no record knows: their record was lost while nobody led."""
@@ -117,6 +127,7 @@ class Bindings:
     def _note_how_busy(self) -> None:
         """As the loop does for gangs: what can wait waits while more Bindings are under way than that."""
         self._ledger.lull.busy(len(self._under_way) > BUSY, who="extender")
+        (self._fewer.set if len(self._under_way) < MOST_UNDER_WAY else self._fewer.clear)()
 
     async def _carry_out(self, record: Record, pod: Pod, holding: Holding) -> None:
         try:

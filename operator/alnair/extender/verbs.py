@@ -96,6 +96,7 @@ class Verbs:
 
     async def filter(self, asked: ExtenderArgs) -> ExtenderFilterResult:
         pod, nodes = self._reader.read(asked.pod), asked.names()
+        await self._bindings.room()
         answer = await self._standing_in(lambda: self._questions.filter(pod, nodes))
         if answer.failed and len(answer.failed) + len(answer.for_good) == len(nodes):
             self._waiting.refused(pod)
