@@ -81,8 +81,8 @@ class Bindings:
         return await self._end(asked)
 
     async def room(self) -> None:
-        """Until not too many Bindings are under way, or for a moment. kube-scheduler decides faster than pods are bound,
-        and what it has decided waits in line: longer than it waits for an answer, if the line has no end."""
+        """Until not too many Bindings are under way, or for a moment. kube-scheduler decides faster than pods are
+        bound, and what it has decided waits in line: longer than it waits for an answer, if the line has no end."""
         if len(self._under_way) >= MOST_UNDER_WAY:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._fewer.wait(), ROOM_SECONDS)

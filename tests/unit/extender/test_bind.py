@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from alnair.api import names
+from alnair.extender import binding
 from alnair.extender.binding import UNDER_WAY
 from harness.builders import pod
 from unit.builders import card
@@ -95,6 +98,31 @@ async def test_a_caller_that_hangs_up_does_not_stop_the_binding() -> None:
         await world.settled()
         assert world.where() == {"a": "n1"}
         assert record_of(world, "a")["status"]["phase"] == "Bound"
+
+
+async def test_kube_scheduler_is_held_back_while_too_many_are_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(binding, "MOST_UNDER_WAY", 1)
+    async with World(nodes=(gpu_node("n1"),)) as world:
+        kube = await start(world)
+        world.pods("a", "b", group="", like=SLICE)
+        await world.settled()
+        gate = world.server.delays("POST a/binding")
+        first = asyncio.create_task(kube.bind("a", "n1"))
+        await world.until(lambda: "POST a/binding" in world.server.names())
+        question = asyncio.create_task(kube.passing("b"))
+        await asyncio.sleep(0.02)
+        assert not question.done()
+        gate.set()
+        assert (await first, await question) == ("", ["n1"])
+        monkeypatch.setattr(binding, "ROOM_SECONDS", 0.001)
+        world.server.delays("POST b/binding")  # for ever
+        second = asyncio.create_task(kube.bind("b", "n1"))
+        await world.until(lambda: "POST b/binding" in world.server.names())
+        world.pod("c", group="", like=SLICE)
+        assert await kube.passing("c") == [], "nobody is held back for ever"
+        second.cancel()
 
 
 async def test_meanwhile_only_the_records_node_will_do() -> None:
