@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LABELS = {
-    "kube": "kube-scheduler alone,\nno cards",
-    "extender": "kube-scheduler\nwith the extender",
-    "second": "Alnair as a\nsecond scheduler",
+    "kube": "kube-scheduler,\nno cards",
+    "extender": "kube-scheduler\n+ extender",
+    "second": "Alnair itself",
 }
 COLOURS = {"kube": "#9a9a9a", "extender": "#2f5d9b", "second": "#d9542b"}
 PARTS = {
@@ -27,7 +27,7 @@ def draw(said: dict[str, Any], file: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10.4, 3.6), layout="constrained")
+    figure = Figure(figsize=(11.4, 3.6), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     ways = said["ways"]
     rates = {way: it["pods_per_second"] for way, it in ways.items()}
@@ -63,7 +63,8 @@ def _stacks(axes: Axes, parts: dict[str, dict[str, float]]) -> None:
             for each in parts.values()
         ]
         axes.bar(range(len(parts)), heights, width=0.62, bottom=below, color=colour, label=name)
-    axes.legend(frameon=False, fontsize=8)
+    axes.set_ylim(top=1.12 * max(sum(each.values()) for each in parts.values()))
+    axes.legend(frameon=False, fontsize=8, loc="upper center", ncols=4, columnspacing=1.0, handlelength=1.0)
     _frame(axes, list(parts), title="CPU of one pod of the backlog", unit="ms")
 
 

@@ -34,4 +34,4 @@ def test_each_way_is_measured_and_drawn(tmp_path: Path) -> None:
         assert measured["pods_per_second"] > 0
         assert 0 < measured["p50_ms"] <= measured["p99_ms"]
         assert measured["cpu_ms_per_pod"].keys() == {"apiserver", "etcd", *parts}
-    assert "with the extender" in picture.read_text()
+    assert "+ extender" in picture.read_text()
