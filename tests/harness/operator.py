@@ -77,6 +77,7 @@ def install(
     folder: Path,
     *,
     delivery: dict[str, Any] | None = None,
+    extender: dict[str, Any] | None = None,
     profiles: Sequence[dict[str, Any]] = (),
 ) -> Release:
     """The chart in the test's namespace, with scheduler names of its own and without the CRDs, which are shared.
@@ -94,7 +95,7 @@ def install(
         chart=CHART,
         namespace=namespace,
         folder=folder,
-        values={"crds": crds, "profiles": own, "delivery": delivery},
+        values={"crds": crds, "profiles": own, "delivery": delivery, "extender": extender or {}},
     )
     return Release(cluster, installed, delivering=delivery.get("enabled", True))
 
