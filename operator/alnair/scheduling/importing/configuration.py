@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from alnair.api.profiles import SchedulerName
 from alnair.scheduling.importing.arguments import (
     Labels,
     Name,
@@ -104,7 +105,7 @@ class RatioShape(Part):
 
 
 class Profile(Part):
-    scheduler_name: Name = "default-scheduler"
+    scheduler_name: SchedulerName = "default-scheduler"
     plugins: Plugins = Plugins()
     plugin_config: list[PluginConfig] = Field(default_factory=list)
 

@@ -267,6 +267,10 @@ def test_what_is_printed_can_be_run(text: str, exact: bool) -> None:
             "hardPodAffinityWeight: 101",
         ),
         (
+            HEAD + "profiles: [{schedulerName: cut-off-}]",
+            "profiles[0].schedulerName: 'cut-off-'",
+        ),
+        (
             HEAD + "profiles: [{plugins: {permit: {enabled: 3}}}]",
             "plugins.permit: enabled: 3",
         ),
