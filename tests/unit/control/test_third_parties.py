@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -125,6 +126,21 @@ def test_time_that_is_not_used_up_ends_nothing_later() -> None:
         pass
     with pytest.raises(Overtime):
         spin(0.01)
+
+
+def test_code_that_goes_on_after_any_exception_is_ended_all_the_same() -> None:
+    def stubborn() -> None:
+        while True:
+            with suppress(Exception):
+                spin_without_end()
+
+    with pytest.raises(Overtime), overtime(0.01):
+        stubborn()
+
+
+def spin_without_end() -> None:
+    while True:
+        pass
 
 
 def spin(seconds: float) -> None:
