@@ -249,6 +249,7 @@ class Operator:
             spare_the_collector()
             adoption = Adoption(
                 self._config,
+                config,
                 profiles=profiles,
                 roster=roster,
                 ledger=ledger,
