@@ -2,7 +2,7 @@
 
 A third party ships a Python package with an entry point in the group `alnair.plugins` for each rule, which is a class
 as plugins/interface describes it. Its `name` begins with a domain of theirs (`acme.com/Licences`), so that it is never
-taken for one of ours, and its entry point is called the same, so that it is known by name when it cannot be loaded. What
+taken for one of ours, and its entry point is called the same, so that it is known by name if it cannot be loaded. What
 a class can do is told by its methods: with `score` it is a scorer, with `keys` a picker.
 
 What must never happen here: a package that cannot be loaded keeps the scheduler from starting. Its rules are known as
