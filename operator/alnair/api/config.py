@@ -8,6 +8,7 @@ cluster has.
     baselines: false
     topology:
       levels: [{name: rack, label: topology.kubernetes.io/rack}]
+    readings: {freshSeconds: 60, halfLifeSeconds: 60, forgottenSeconds: 300}
     delivery:
       enabled: true
 
@@ -37,6 +38,8 @@ LabelKey = Annotated[str, Field(max_length=317, pattern=LABEL_PATTERN)]
 
 _LARGEST_FILE: Final = 256 * 1024
 _MOST_VALUES: Final = 100_000
+
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
 class BadConfig(ValueError):
@@ -74,6 +77,22 @@ DEFAULT_TOPOLOGY: Final = Topology(
 )
 
 
+class Readings(Part):
+    """How long what a profiler measured still says something. In seconds, for one that writes every 30."""
+
+    fresh_seconds: Seconds = 60.0  # counts in full: two periods
+    half_life_seconds: Seconds = 60.0  # then half as much with each
+    forgotten_seconds: Seconds = 300.0  # and nothing from here on: ten periods
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Readings:
+        if self.forgotten_seconds < self.fresh_seconds:
+            raise ValueError(
+                "forgottenSeconds is less than freshSeconds; a reading is fresh first and forgotten later"
+            )
+        return self
+
+
 class Delivery(Part):
     """How containers get the cards that were recorded for them."""
 
@@ -88,6 +107,7 @@ class Config(Part):
     profiles: Annotated[list[Profile], Field(min_length=1, max_length=64)]
     baselines: bool = False  # the research baselines too, unless a profile above has their name
     topology: Topology = DEFAULT_TOPOLOGY
+    readings: Readings = Readings()
     delivery: Delivery = Delivery()
 
     @field_validator("profiles")
@@ -119,6 +139,14 @@ class Config(Part):
     def delivering(self) -> frozenset[str]:
         """The scheduler names whose pods get their cards through their environment."""
         return frozenset(self.by_name() if self.delivery.enabled else ())
+
+    def measuring(self) -> frozenset[str]:
+        """The scheduler names for whose pods it matters what their like used before."""
+        return frozenset(
+            name
+            for name, profile in self.by_name().items()
+            if any(scorer.name == "Allocated" for scorer in profile.scorers)
+        )
 
 
 DEFAULT: Final = Config(profiles=list(SHIPPED))

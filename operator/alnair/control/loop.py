@@ -34,7 +34,7 @@ from alnair.scheduling.domains import Together
 from alnair.scheduling.exact import Problem, Solution
 from alnair.scheduling.guard import RuleFailed
 from alnair.scheduling.vacancy import kept_together, match_vacancies
-from alnair.state.cluster import ClusterState, guest
+from alnair.state.cluster import ClusterState
 from alnair.state.draft import Draft
 from alnair.state.holding import Holding
 from alnair.state.pods import Pod
@@ -172,7 +172,7 @@ class Loop:
             rest = [pod for pod in waiting if pod.uid not in replaces]
             if rest:
                 asked = search.Gang(
-                    members=tuple(Member(pod.uid, pod.name, guest(pod), pod.nominated) for pod in rest),
+                    members=tuple(Member(pod.uid, pod.name, gang.kind(pod), pod.nominated) for pod in rest),
                     needed=missing - len(placements),
                     present=placed + len(placements),
                     expected=self._expected(gang),
@@ -325,7 +325,7 @@ class Loop:
                 vacant, together, lambda holding: self._domain(together.label, holding.node)
             )
         pairs = match_vacancies(
-            [(pod.uid, guest(pod)) for pod in waiting],
+            [(pod.uid, gang.kind(pod)) for pod in waiting],
             vacant,
             profile=self._profiles[gang.scheduler],
             draft=draft,

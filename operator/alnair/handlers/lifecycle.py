@@ -43,7 +43,8 @@ from alnair.control.reports import Reports, status_of
 from alnair.handlers import gpuallocation, podgroup, topology
 from alnair.handlers.feeds import NamespaceFeed, NodeFeed, PodFeed, ServiceFeed
 from alnair.handlers.handover import Handover
-from alnair.handlers.reload import Adoption, ConfigFile
+from alnair.handlers.owners import Owners
+from alnair.handlers.reload import Adoption, ConfigFile, decay_of
 from alnair.handlers.resync import Resync
 from alnair.handlers.storage import KINDS, StorageFeed
 from alnair.handlers.topology import LabelledFeed, Topologies
@@ -163,7 +164,7 @@ class Operator:
         clock, metrics, config = self._clock, self._metrics, self._config.config
         profiles = Profiles(self._config.profiles(), clock=clock, metrics=metrics)
         schedulers = frozenset(profiles)
-        state = ClusterState()
+        state = ClusterState(decay=decay_of(config))
         lull = Lull(clock)
         ledger = Ledger(
             client=client, state=state, lease=lease, clock=clock, schedulers=schedulers, lull=lull
@@ -209,9 +210,11 @@ class Operator:
             reports=reports,
             clock=clock,
             delivering=config.delivering(),
+            measuring=config.measuring(),
+            owners=Owners(client, clock=clock),
             on_arrival=profiles.arrived,
         )
-        nodes = NodeFeed(state=state, ledger=ledger, reports=reports)
+        nodes = NodeFeed(state=state, ledger=ledger, reports=reports, clock=clock)
         namespaces = NamespaceFeed(state=state)
         services = ServiceFeed(state=state)
         storage = [StorageFeed(kind, state=state, ledger=ledger) for kind in KINDS]

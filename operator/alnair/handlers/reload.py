@@ -25,6 +25,7 @@ from alnair.ledger.ledger import Ledger
 from alnair.scheduling.profile import Profile, build_all
 from alnair.scheduling.registry import Registry
 from alnair.state import wire
+from alnair.state.loads import Decay
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +94,11 @@ class ConfigFile:
                 self.listener.complain(why)
 
 
+def decay_of(config: Config) -> Decay:
+    readings = config.readings
+    return Decay(readings.fresh_seconds, readings.half_life_seconds, readings.forgotten_seconds)
+
+
 @dataclass(frozen=True, slots=True)
 class Adoption:
     """What a leader does with another config than the one that it began with: the whole of it takes effect at once."""
@@ -123,7 +129,9 @@ class Adoption:
         self.profiles.replace(built)
         self.roster.schedulers = frozenset(self.profiles)
         self.ledger.schedulers |= self.roster.schedulers  # records of profiles that are gone stay ours
+        self.ledger.state.loads.adopt(decay_of(config))
         self.pods.deliver(config.delivering())
+        self.pods.measuring = config.measuring()
         self.stream.list_again()  # pods that were nobody's, or are read in another way now
         self.loop.adopt(config.topology.levels)
         self.say("ConfigTaken", f"profiles: {', '.join(self.profiles)}", False)

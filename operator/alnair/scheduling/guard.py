@@ -44,6 +44,7 @@ class Guarded:
         self.name: str = rule.name
         scope = getattr(rule, "scope", Scope.DOMAIN)  # in doubt it is asked anew each time
         self.scope = scope if isinstance(scope, Scope) else Scope.DOMAIN
+        self.reads_load = bool(getattr(rule, "reads_load", False))
         self.rule = rule
         self.package = package
         self._limit = limit

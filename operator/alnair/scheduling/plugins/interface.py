@@ -80,7 +80,11 @@ class Linear(Protocol):
 
 
 class Scorer(Protocol):
-    """How good is a node that passed? From 0 (worst) to 1 (best)."""
+    """How good is a node that passed? From 0 (worst) to 1 (best).
+
+    One that looks at `draft.load`, what was measured, has an attribute `reads_load = True`: otherwise its scores are
+    remembered while loads change.
+    """
 
     name: str
     scope: Scope
