@@ -80,6 +80,7 @@ class Loop:
         self._solver = Solver(EXACT_SECONDS)
         self._wake = asyncio.Event()
         self._in_flight: dict[Gang, asyncio.TimerHandle] = {}  # each with the end of its slot
+        self._off_duty: frozenset[str] = frozenset()  # profiles whose fallback stood in when we last looked
         self._alone: set[str] = set()  # UIDs of pods that are being bound without a record
 
     def wake(self) -> None:
@@ -90,7 +91,17 @@ class Loop:
         """The profiles or the levels are others now: everybody gets another chance."""
         self._levels = levels
         for gang in list(self._roster.gangs.values()):
+            gang.retry_after = 0.0  # who said no may be gone
             self.touch(gang)
+
+    def notice_who_stands_in(self) -> None:
+        """A profile went off duty, or is back: whoever was refused under the one gets a chance under the other."""
+        off_duty = self._profiles.off_duty()
+        changed, self._off_duty = off_duty ^ self._off_duty, off_duty
+        if changed:
+            for gang in list(self._roster.gangs.values()):
+                if gang.pods and gang.scheduler in changed:
+                    self.touch(gang)
 
     def touch(self, gang: Gang) -> None:
         """Something about this gang changed: try it."""
@@ -196,7 +207,7 @@ class Loop:
     ) -> search.Plan | search.Refusal | search.Unsure:
         """By greedy placement, or by what the exact search has found for the very same question."""
         profile = self._profiles[gang.scheduler]
-        if solution is not None and solution.problem.gang == asked:
+        if solution is not None and solution.answers(asked, profile):
             return exact.conclude(solution, profile, draft)
         return search.place(asked, profile, draft, self._boards)
 
@@ -208,8 +219,10 @@ class Loop:
         draft: Draft,
         solution: Solution | None,
     ) -> None:
-        if solution is not None and solution.problem.gang != asked:
-            solution = None  # it answers another question: members came or went meanwhile
+        if solution is not None and not solution.answers(asked, self._profiles[gang.scheduler]):
+            solution = (
+                None  # it answers another question: members came or went meanwhile, or the rules are others
+            )
         if isinstance(verdict, search.Unsure) and solution is None:
             self._ponder(gang, exact.formulate(asked, self._profiles[gang.scheduler], draft))
         elif isinstance(verdict, search.Unsure) and self._moved_on(solution) and gang.pondered < PATIENCE:

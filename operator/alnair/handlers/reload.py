@@ -131,6 +131,7 @@ class Adoption:
         self.ledger.schedulers |= self.roster.schedulers  # records of profiles that are gone stay ours
         self.ledger.state.loads.adopt(decay_of(config))
         self.pods.deliver(config.delivering())
+        self.pods.teach()
         self.pods.measuring = config.measuring()
         self.stream.list_again()  # pods that were nobody's, or are read in another way now
         self.loop.adopt(config.topology.levels)

@@ -71,14 +71,17 @@ class Profile:
             self.sorter,
         )
         learners = {id(rule): rule for rule in rules if learns(rule)}
-        object.__setattr__(self, "learners", tuple(learners.values()))
+        # Ours first: they learn whatever becomes of the others.
+        in_order = sorted(learners.values(), key=lambda rule: isinstance(rule, Guarded))
+        object.__setattr__(self, "learners", tuple(in_order))
 
     def renewed(self) -> Profile:
         return replace(self)
 
-    def after(self, pod: PodClass) -> Profile:
-        """The profile that has learned of this arrival: a renewed one if answers are others now, else itself."""
-        changed = [rule.arrived(pod) for rule in self.learners]
+    def after(self, pod: PodClass, *, all_told: bool = True) -> Profile:
+        """The profile that has learned of this arrival: a renewed one if answers are others now, else itself. Without
+        `all_told` third parties' rules do not hear of it."""
+        changed = [rule.arrived(pod) for rule in self.learners if all_told or not isinstance(rule, Guarded)]
         return self.renewed() if any(changed) else self
 
     def passes(self, pod: PodClass, draft: Draft) -> Bools:

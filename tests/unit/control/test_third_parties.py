@@ -23,6 +23,7 @@ from alnair.ledger import ledger
 from alnair.ledger.records import BOUND
 from alnair.scheduling.guard import Guarded
 from alnair.scheduling.plugins.interface import Placement, Veto, Waiting
+from alnair.scheduling.plugins.potential import Potential
 from alnair.scheduling.profile import Profile, build_all
 from alnair.scheduling.registry import OURS, POINTS, Offer, Registry
 from harness.builders import node, pod
@@ -177,6 +178,79 @@ async def test_a_gang_that_waits_for_room_is_woken_although_a_filter_is_broken()
         world.deletes(*world.where())
         await world.settled()
         assert len(world.where()) == 1
+
+
+class Pupil:
+    """Learns from arrivals, or fails to."""
+
+    name = "acme.com/Pupil"
+    told = 0
+
+    def arrived(self, pod: Any) -> bool:
+        Pupil.told += 1
+        raise RuntimeError("too much")
+
+    def score(self, pod: Any, draft: Any) -> Any:
+        return np.zeros(len(draft.names))
+
+
+async def test_a_rule_that_fails_to_learn_is_not_told_of_ten_thousand_pods_more() -> None:
+    Pupil.told = 0
+    built = profiles(Pupil, "scorers: [acme.com/Pupil, Potential]")
+    async with World(nodes=TWO_NODES, profiles=built) as world:
+        world.pods("a", "b", "c", like=SMALL, group="")
+        await world.start()
+        await world.settled()
+        assert len(world.where()) == 3
+        assert Pupil.told == failures(world, Pupil.name, "arrived") == 1
+        post = world.leader.profiles._posts["alnair"]
+        (learner,) = (rule for rule in post.profile.learners if isinstance(rule, Potential))
+        assert sum(count for _, count in learner._mix.habits().kinds) == 3, "ours learns on"
+        assert post.profile is not built["alnair"], "and what was remembered of it is forgotten"
+
+
+class Choosy:
+    """A filter that lets nobody through, or fails."""
+
+    name = "acme.com/Choosy"
+    broken = False
+
+    def passes(self, pod: Any, draft: Any) -> Any:
+        if Choosy.broken:
+            raise RuntimeError("no")
+        return np.zeros(len(draft.names), dtype=np.bool_)
+
+
+async def test_who_was_refused_is_tried_again_when_the_fallback_stands_in() -> None:
+    Choosy.broken = False
+    async with World(profiles=profiles(Choosy, "filters: {enable: [acme.com/Choosy]}")) as world:
+        world.pod("a", group="")
+        await world.start()
+        await world.settled()
+        assert world.where() == {}
+        Choosy.broken = True
+        world.pod("b", group="")
+        await world.until(lambda: set(world.where()) == {"a", "b"})
+
+
+async def test_who_was_refused_by_the_fallback_is_tried_again_when_the_profile_is_back() -> None:
+    strict = build_all(
+        parse_config(
+            "profiles: [{schedulerName: s, scorers: [BinPack], picker: best-fit,"
+            " filters: {enable: [{name: NodeLabel, options: {present: [pool]}}]}}]",
+            origin="f",
+        )
+    )["s"]
+    (mine,) = profiles(Moody, "scorers: [acme.com/Moody]").values()
+    async with World(profiles={"alnair": replace(mine, fallback=strict)}) as world:
+        await world.start()
+        Moody.mood = "bad"
+        world.pod("a", group="")
+        await world.settled()
+        assert world.where() == {}
+        Moody.mood = "good"
+        await world.passes(OFF_DUTY_SECONDS + 1)
+        assert world.where() == {"a": "n1"}
 
 
 class Sorts:
