@@ -26,6 +26,7 @@ from typing import Annotated, Any, Final
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from alnair.api.extender import Extender
 from alnair.api.profiles import BASELINES, SHIPPED, Part, Profile, refuse_repeats
 from alnair.api.quantity import shown
 
@@ -109,12 +110,19 @@ class Config(Part):
     topology: Topology = DEFAULT_TOPOLOGY
     readings: Readings = Readings()
     delivery: Delivery = Delivery()
+    extender: Extender | None = None
 
     @field_validator("profiles")
     @classmethod
     def _each_name_once(cls, profiles: list[Profile]) -> list[Profile]:
         refuse_repeats([profile.scheduler_name for profile in profiles], "schedulerName")
         return profiles
+
+    @model_validator(mode="after")
+    def _extender_goes_with_the_profiles(self) -> Config:
+        if self.extender is not None:
+            self.extender.fits(list(self.by_name()))
+        return self
 
     @model_validator(mode="after")
     def _fallbacks_are_there(self) -> Config:
@@ -138,7 +146,8 @@ class Config(Part):
 
     def delivering(self) -> frozenset[str]:
         """The scheduler names whose pods get their cards through their environment."""
-        return frozenset(self.by_name() if self.delivery.enabled else ())
+        guests = self.extender.scheduler_names if self.extender is not None else ()
+        return frozenset((*self.by_name(), *guests) if self.delivery.enabled else ())
 
     def measuring(self) -> frozenset[str]:
         """The scheduler names for whose pods it matters what their like used before."""

@@ -40,6 +40,9 @@ NODE: Final = f"{PREFIX}node"
 GPU_ID: Final = f"{PREFIX}alnair-gpu-id"  # card UUIDs, comma-separated
 GPU_SLICES: Final = f"{PREFIX}gpu-slices"  # JSON
 
+# --- a condition of a pod that kube-scheduler is to try again (see extender/waiting) --------------------------
+CARDS_FREED: Final = f"{PREFIX}CardsFreed"
+
 # --- the environment of a GPU container: each variable reads an annotation that the Binding fills -------------------
 ENV_DOMAIN: Final = "env.ai.centaurus.io"  # keys are <container>.env.ai.centaurus.io/<value>: see env_key
 VISIBLE_DEVICES: Final = "visible-devices"  # what NVIDIA's runtime shows to the container: UUIDs, or indices

@@ -282,6 +282,10 @@ class Roster:
             if (group.namespace, group.name) not in present:
                 self.drop_group(group.namespace, group.name, group.uid)
 
+    def group(self, namespace: str, name: str) -> Group | None:
+        """Of that name, whoever places its pods."""
+        return self._groups.get((namespace, name))
+
     def groups(self) -> list[Group]:
         return list(self._groups.values())
 

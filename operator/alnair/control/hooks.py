@@ -86,10 +86,10 @@ class Hooks:
         """Whether anybody wants to know."""
         return bool(self._rules(scheduler, "post_bind"))
 
-    async def after_bind(self, pod: Pod, holding: Holding) -> None:
-        for rule in self._rules(pod.scheduler, "post_bind"):
+    async def after_bind(self, scheduler: str, pod: Pod, holding: Holding) -> None:
+        for rule in self._rules(scheduler, "post_bind"):
             place = _placement(pod.namespace, pod.name, pod.uid, holding)
-            with self._watched(pod.scheduler, rule, "post_bind", may_refuse=False):
+            with self._watched(scheduler, rule, "post_bind", may_refuse=False):
                 await _in_time(rule, partial(rule.rule.post_bind, place))
 
     def _rules(self, scheduler: str, point: str) -> Sequence[Guarded]:

@@ -411,7 +411,7 @@ class Loop:
                 return
             verdict = await self._ledger.binder.bind(pod.namespace, member)
             if bound := verdict is Verdict.BOUND:
-                self.now_bound(pod.uid, holding)
+                self.now_bound(pod.uid, holding, scheduler)
                 gang.observe_bind_time(self._clock.now(), self._metrics.bind_seconds.observe)
                 if holding.containers:
                     recording = self._ledger.record_later(
@@ -430,15 +430,18 @@ class Loop:
                 self._state.release(pod.uid)  # from here on the pod itself says where it is
             self._finished(gang)
 
-    def now_bound(self, uid: str, holding: Holding) -> None:
-        """The apiserver accepted the Binding: know it at once, the pod stream will say the same a moment later."""
+    def now_bound(self, uid: str, holding: Holding, scheduler: str) -> None:
+        """The apiserver accepted the Binding: know it at once, the pod stream will say the same a moment later.
+        `scheduler`: the profile that placed it; the extender's pods have another name themselves."""
         pod = self._state.pods.get(uid)
         if pod is not None:
             pod.node = holding.node
             self._state.put_pod(pod)
             self._reports.pod_scheduled(pod, holding)
-            if self._hooks.told_after_bind(pod.scheduler):
-                self._ledger.spawn(self._hooks.after_bind(pod, holding), f"after the bind of {pod}")
+            if self._hooks.told_after_bind(scheduler):
+                self._ledger.spawn(
+                    self._hooks.after_bind(scheduler, pod, holding), f"after the bind of {pod}"
+                )
 
     def now_lost(self, uid: str) -> None:
         """The apiserver says that the pod is gone or somebody else's: do not plan it again until its event comes, which

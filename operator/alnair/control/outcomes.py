@@ -38,7 +38,7 @@ class Outcomes:
         self._clock = clock
 
     def member_bound(self, record: Record, member: Member) -> None:
-        self._loop.now_bound(member.uid, member.holding)
+        self._loop.now_bound(member.uid, member.holding, record.scheduler)
 
     def member_lost(self, record: Record, member: Member) -> None:
         self._loop.now_lost(member.uid)

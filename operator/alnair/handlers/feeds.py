@@ -35,7 +35,9 @@ class PodFeed:
         measuring: frozenset[str] = frozenset(),
         owners: Owners | None = None,
         on_arrival: Callable[[PodClass], None] = lambda pod: None,
+        guests: Callable[[Pod], bool] = lambda pod: False,
     ) -> None:
+        """`guests`: pods of another scheduler that gets their cards from us."""
         self._state = state
         self._ledger = ledger
         self._roster = roster
@@ -50,6 +52,7 @@ class PodFeed:
         if owners is not None:
             owners.on_answer = self._answered
         self._on_arrival = on_arrival
+        self._guests = guests
         self.synced = asyncio.Event()
 
     def deliver(self, delivering: frozenset[str]) -> None:
@@ -63,7 +66,7 @@ class PodFeed:
                 self._on_arrival(guest(pod))
 
     def _counts(self, pod: Pod) -> bool:
-        return not pod.terminal and pod.scheduler in self._ledger.schedulers
+        return not pod.terminal and self._ours(pod)
 
     def replace(self, objects: list[wire.Pod]) -> None:
         listed = {pod.metadata.uid for pod in objects}
@@ -107,8 +110,11 @@ class PodFeed:
                 pod.peak = self._owners.peak(owner) if self._owners is not None else None
                 self._roster.put_pod(pod)
 
+    def _ours(self, pod: Pod) -> bool:
+        return pod.scheduler in self._ledger.schedulers or self._guests(pod)
+
     def _note_refusal(self, pod: Pod) -> None:
-        if pod.node and refused_by_kubelet(pod) and pod.scheduler in self._ledger.schedulers:
+        if pod.node and refused_by_kubelet(pod) and self._ours(pod):
             seconds = self._state.refusals.note(pod, self._clock.now())
             self._reports.pod_refused(pod, seconds)
 

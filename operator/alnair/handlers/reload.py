@@ -19,6 +19,7 @@ from alnair.control.loop import Loop
 from alnair.control.metrics import Metrics
 from alnair.control.overtime import overtime
 from alnair.control.profiles import Profiles
+from alnair.extender.verbs import Verbs
 from alnair.handlers.feeds import PodFeed
 from alnair.kube import Stream
 from alnair.ledger.ledger import Ledger
@@ -111,6 +112,7 @@ class Adoption:
     pods: PodFeed
     stream: Stream[wire.Pod]
     loop: Loop
+    extender: Verbs | None
     say: Callable[[str, str, bool], None]  # an event about the file: reason, note, whether it is a warning
 
     def begin(self) -> None:
@@ -135,6 +137,10 @@ class Adoption:
         self.pods.measuring = config.measuring()
         self.stream.list_again()  # pods that were nobody's, or are read in another way now
         self.loop.adopt(config.topology.levels)
+        if self.extender is not None:
+            self.extender.adopt(config)
+        elif config.extender is not None:
+            self.say("ExtenderNotStarted", "the extender starts when the operator is started again", True)
         self.say("ConfigTaken", f"profiles: {', '.join(self.profiles)}", False)
         self._tell_what_is_broken()
 

@@ -247,7 +247,7 @@ class Ledger:
                 member.gone = True
                 self.listener.member_lost(record, member)
             else:
-                log.warning("pod %s/%s: %s", namespace, member.name, verdict.value)
+                log.warning("pod %s/%s: %s", namespace, member.name, unready.get(member.uid, verdict.value))
                 misplaced.append(member)
                 if verdict is Verdict.ELSEWHERE:
                     self.listener.member_lost(record, member)

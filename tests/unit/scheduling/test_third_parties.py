@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from alnair.api.config import BadConfig, parse_config
-from alnair.scheduling.guard import RuleFailed
+from alnair.scheduling.guard import Guarded, RuleFailed
 from alnair.scheduling.plugins import FILTERS
 from alnair.scheduling.plugins.interface import Scope
 from alnair.scheduling.profile import Profile, build_all
@@ -180,6 +180,35 @@ def cancels(count: int) -> Any:
 
 def stops(count: int) -> Any:
     return next(iter(()))
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (lambda failed: [("is full", failed[:1])], "each node that failed has one reason"),
+        (
+            lambda failed: [("is full", failed), ("has no licence", failed[:1])],
+            "each node that failed has one",
+        ),
+        (lambda failed: [("is full", failed + 1)], "each node that failed has one reason"),
+        (lambda failed: [("is full", len(failed))], "an array of rows"),
+        (lambda failed: [("too full", failed)], "starts with is, has or does"),
+        (lambda failed: [(None, failed)], "starts with is, has or does"),
+        (lambda failed: None, "TypeError"),
+    ],
+)
+def test_reasons_are_of_the_nodes_that_failed_and_can_be_read_after_a_number(
+    told: Callable[[Any], Any], why: str
+) -> None:
+    class Mutters(NotOnA):
+        def reasons(self, pod: PodClass, draft: Draft, failed: Any) -> Any:
+            return told(failed)
+
+    there = cluster()
+    guarded = Guarded(Mutters(), package="acme_rules")
+    with pytest.raises(RuleFailed, match="failed to reasons") as failure:
+        guarded.reasons(there.kind(ASKING), there.state.draft(), np.array([0, 1]))
+    assert why in str(failure.value)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """What a model of card can do: about how many TFLOPS, and over how wide a link it talks to its neighbours.
 
 TFLOPS are dense FP16 on tensor cores where a card has some (FP32 on cards without any FP16 to speak of), links are GB/s
-in both directions together (NVLink, or else PCIe), both as vendors' data sheets have them. They only serve to tell a
-strong node from a weak one, so a tenth more or less does not matter.
+in both directions together (NVLink, or else PCIe); both are round figures, not checked against data sheets. They only
+serve to tell a strong node from a weak one, so a tenth more or less does not matter.
 """
 
 from __future__ import annotations
