@@ -296,6 +296,7 @@ async def test_an_answer_by_rules_that_are_no_longer_asked_is_not_used(pondered:
             if len(pondered) == 1:
                 leader.profiles.replace(lenient)
                 leader.loop.adopt(DEFAULT.topology.levels)
+                await world.until(lambda: not leader.loop._queue._touched)  # the queue has passed it over
             return solution
 
         leader.loop._solver.solve = late  # type: ignore[method-assign]
