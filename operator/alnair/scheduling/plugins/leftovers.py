@@ -21,8 +21,8 @@ from alnair.scheduling.plugins.card_fractions import CARD
 from alnair.scheduling.plugins.interface import Floats
 from alnair.state.draft import Ints
 
-CARD_AHEAD = 50  # slices; many more, and everything can be filled by somebody
-NODE_AHEAD = 20  # pods
+CARD_AHEAD = 30  # slices; many more, and everything can be filled by somebody
+NODE_AHEAD = 25  # pods
 GPU_STEP, MOST_GPU_STEPS = 0.25, 64  # of a card; coarser for nodes with more than 16
 CPU_STEPS = 64  # in the cpu of the largest node
 MOST_KINDS = 128  # that a step tells apart, the commonest
@@ -98,7 +98,7 @@ def _commonest(steps: Iterable[tuple[int, int, float]]) -> list[tuple[int, int, 
 def _ahead(
     free: Floats, takers: list[tuple[int, int, float]], others: list[tuple[int, int, float]], burden: float
 ) -> Floats:
-    """What is left of `free` (GPU steps x cpu steps), NODE_AHEAD pods with a GPU later, and as many others as then come."""
+    """What is left of `free` (GPU steps x cpu steps) once NODE_AHEAD more pods with a GPU came, and others beside."""
     total = sum(count for *_, count in takers)
     if not total:
         return np.zeros(free.shape)

@@ -92,8 +92,8 @@ class Prospect:
             best = gains.max(axis=1, keepdims=True) if demand.cards == 1 else -np.sort(-gains, axis=1)
             gain = best[:, : demand.cards].sum(axis=1)
             gpu_after = gpu - asked_gpu(demand, draft)
-        stranded = self._stranding.stranded
-        gain = gain + stranded(gpu, cpu) - stranded(gpu_after, cpu_after)
+        before, after = self._stranding.stranded(np.stack((gpu, gpu_after)), np.stack((cpu, cpu_after)))
+        gain = gain + before - after
         if demand is None:
             gain = gain - has_cards(draft)
         gain -= FAINT * (gpu_after / LARGEST_GPU + cpu_after / LARGEST_CPU)

@@ -1,12 +1,13 @@
 """Protection: keep whole nodes for those who will ask for several cards at once, but only as many as they will need.
 
 How many such requests are still to come before the free GPU is gone is expected from arrivals; how many the cluster
-could serve now is counted. A pod that makes it one fewer costs what the chance is that this one will be missed: all
-of it where there are fewer places than requests, nothing where there are plenty. (Littlewood's rule of how many seats
-to keep for late, dear customers.)
+has a place for is counted. A pod that makes it one fewer costs the chance that this place will be missed: all where
+there are fewer places than requests, nothing where there are plenty. (Littlewood's rule of how many seats to keep for
+late, dear customers.)
 
     to come   r * t, variance r * t * (1 + t), as of a Poisson process whose rate is known from r arrivals
-              r: requests seen that need such a place or a larger one, and one more; t: pods to come for each pod seen
+              t: pods to come for each pod seen; r: one, and the requests seen for as many cards or more, each as
+              far as it will take such a place: where it has twice as many to choose from, half
     missed    P(to come >= places), of the normal distribution
 
 What must never happen here: a place refused to anybody. It is a score: who fits nowhere else, goes there.
@@ -15,14 +16,21 @@ What must never happen here: a place refused to anybody. It is a score: who fits
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from alnair.api.gpuchoice import CardChoice
 from alnair.scheduling.mix import HALF_LIFE
-from alnair.scheduling.plugins.card_fractions import free_gpu, idle, main_demand, requested
-from alnair.scheduling.plugins.cards_that_fit import candidates
+from alnair.scheduling.plugins.card_fractions import (
+    CARD,
+    free_gpu,
+    idle,
+    in_thousandths,
+    main_demand,
+    requested,
+)
 from alnair.scheduling.plugins.gpu_cards import idle_counted
 from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.state.draft import Bools, Draft, Ints
@@ -30,8 +38,9 @@ from alnair.state.shapes import PodClass
 
 RESOURCES = ("cpu", "memory")
 MOST_KINDS = 64  # of large requests; the rarest is forgotten
-EVERY = 16  # arrivals: then places are counted anew
+EVERY = 32  # arrivals: then it is reckoned anew what is scarce
 NEGLIGIBLE = 0.01  # a chance of being missed
+PLENTY = 1 << 60  # more than any pod asks for
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +52,6 @@ class Large:
     choice: CardChoice
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What such a request needs, and the chance that the next place for it to go will be missed."""
-
-    large: Large
-    chance: float
-
-
 class Protection:
     name = "Protection"
     scope = Scope.DOMAIN  # what a place is worth hangs on how many there are
@@ -59,10 +60,10 @@ class Protection:
         self._large: dict[Large, float] = {}
         self._pods = self._cards = self._mib = 0.0  # seen; what they asked for: cards, and slices in MiB
         self._since = 0
-        self._scarce: tuple[Place, ...] | None = ()
+        self._scarce: Scarce | None = None
 
     def arrived(self, pod: PodClass) -> bool:
-        """Nothing that was remembered is wrong now: these scores are asked for anew each time."""
+        """False: nobody remembers these scores, they are asked for anew each time."""
         self._pods += 1
         demand = main_demand(pod.shape)
         if demand is not None and demand.whole:
@@ -80,99 +81,145 @@ class Protection:
             self._pods, self._cards, self._mib = self._pods / 2, self._cards / 2, self._mib / 2
             self._large = {each: count / 2 for each, count in self._large.items()}
         self._since += 1
-        if self._since >= EVERY:
-            self._since, self._scarce = 0, None
         return False
 
     def concerns(self, pod: PodClass, draft: Draft) -> bool:
-        if self._scarce is None:
-            self._scarce = self._counted(draft.all_nodes()) if self._large else ()
-        return bool(self._scarce)
+        if not self._large:
+            return False
+        if self._scarce is None or self._since >= EVERY:
+            self._since, self._scarce = 0, self._reckoned(draft.all_nodes())
+        return bool(len(self._scarce.chances))
 
     def score(self, pod: PodClass, draft: Draft) -> Floats:
-        """1, less the greatest chance of a place that would be gone to be missed."""
-        free = _free(draft)
-        unused = _unused(draft)
-        after = [left - requested(pod.shape, name) for left, name in zip(free, RESOURCES, strict=True)]
-        unused_after = unused - self._opened(pod, draft)
-        chance = np.zeros(len(draft.names))
-        for place in self._scarce or ():
-            before = _places(place.large, unused, free, draft)
-            gone = before > _places(place.large, unused_after, after, draft)
-            chance = np.where(gone, np.maximum(chance, place.chance), chance)
-        return 1.0 - chance
+        """1, less the greatest chance that a place which would be gone will be missed."""
+        whole = draft.all_nodes()
+        scores = np.ones(len(whole.names))
+        if self._scarce is not None and len(self._scarce.chances):
+            rows, missed = self._scarce.missed(pod, whole)
+            scores[rows] -= missed
+        return scores if draft.whole is None else scores[draft.rows]
 
-    @staticmethod
-    def _opened(pod: PodClass, draft: Draft) -> Ints | int:
-        """N: how many idle cards the pod would take, if it shares a card wherever it can."""
+    def _reckoned(self, draft: Draft) -> Scarce:
+        sizes = draft.card_memory[draft.card_memory > 0]
+        asked = self._cards + (self._mib / float(np.median(sizes)) if len(sizes) else 0.0)
+        ahead = float(np.maximum(free_gpu(draft), 0).sum()) / asked if asked else 0.0
+        kinds = tuple(self._large)
+        cards, counts = np.array([large.cards for large in kinds]), np.array(list(self._large.values()))
+        nodes = Nodes.of(kinds, draft, np.flatnonzero(draft.exists & (unused(draft) >= cards.min())))
+        there = nodes.places.sum(axis=1)
+        # kinds x kinds: how many places of the first a request of the second will take
+        takes = np.minimum(cards // cards[:, None], (1 + there[:, None]) / (1 + there))
+        means = ahead * (1.0 + (takes * counts).sum(axis=1))
+        chances = np.array([exceeded(*each, ahead) for each in zip(there.tolist(), means, strict=True)])
+        kept = np.flatnonzero((chances > NEGLIGIBLE) & (there > 0))
+        rows = nodes.rows[(nodes.places[kept] > 0).any(axis=0)]
+        return Scarce(tuple(kinds[number] for number in kept), chances[kept], rows, draft)
+
+
+class Scarce:
+    """Kinds of large requests whose places are worth something, and the nodes that have some.
+
+    Kept from one question to the next: of those nodes, the ones that changed since are looked at again.
+    """
+
+    def __init__(self, kinds: tuple[Large, ...], chances: Floats, rows: Ints, draft: Draft) -> None:
+        self.chances = chances
+        self._kinds = kinds
+        self._nodes = Nodes.of(kinds, draft, rows)
+        self._version = draft.version
+
+    def missed(self, pod: PodClass, draft: Draft) -> tuple[Ints, Floats]:
+        """Rows, and of the places that the pod would take there the greatest chance to be missed."""
+        nodes = self._now(draft)
+        gone = nodes.opened(pod) > nodes.spare[0]
+        for number, resource in enumerate(RESOURCES, start=1):
+            gone |= requested(pod.shape, resource) > nodes.spare[number]
+        return nodes.rows, np.asarray((gone * self.chances[:, None]).max(axis=0))
+
+    def _now(self, draft: Draft) -> Nodes:
+        """As the books are, and what is scribbled on the draft; that is not kept."""
+        nodes = self._nodes
+        if draft.version != self._version:
+            nodes.look_again(self._kinds, draft, draft.changed_at[nodes.rows] > self._version)
+            self._version = draft.version
+        if draft.journal:
+            touched = np.isin(nodes.rows, [row for row, *_ in draft.journal])
+            nodes = nodes.copy()
+            nodes.look_again(self._kinds, draft, touched)
+        return nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """What some nodes (N) are to kinds (K) of large requests. `spare`: cards, then RESOURCES, that may go before there
+    is a place fewer; PLENTY where there is none to lose. `shared`: the most that is free of a card in use."""
+
+    rows: Ints  # N
+    places: Ints  # K x N: how many such requests it has room for
+    spare: Ints  # 1 + RESOURCES x K x N
+    shared_mib: Ints  # N
+    shared_part: Ints  # N, in thousandths
+
+    @classmethod
+    def of(cls, kinds: Sequence[Large], draft: Draft, rows: Ints) -> Nodes:
+        one = draft.at(rows)
+        free = np.stack([unused(one), *(one.free[:, one.columns[name]] for name in RESOURCES)])
+        places = np.zeros((len(kinds), len(rows)), dtype=np.int64)
+        spare = np.full((len(free), *places.shape), PLENTY)
+        for number, large in enumerate(kinds):
+            needs = np.array([[large.cards], *([asked] for asked in large.asked)])
+            room = np.min(
+                [left // need for left, [need] in zip(free, needs.tolist(), strict=True) if need], axis=0
+            )
+            if large.choice.by_model:
+                liked = np.array([large.choice.likes_model(model) for model in one.models], dtype=np.bool_)
+                room = room * liked[one.card_model[:, 0]]  # a node's cards are mostly alike
+            places[number] = np.maximum(room, 0)
+            spare[:, number] = np.where(room > 0, free - room * needs, PLENTY)
+        shared = one.card_usable & (one.card_users > 0) & (one.card_exclusive == 0)
+        return cls(
+            rows,
+            places,
+            spare,
+            np.where(shared, one.card_free_memory, 0).max(axis=1, initial=0),
+            in_thousandths(one.card_free_memory, one.card_memory, shared).max(axis=1, initial=0),
+        )
+
+    def look_again(self, kinds: Sequence[Large], draft: Draft, which: Bools) -> None:
+        if which.any():
+            now = Nodes.of(kinds, draft, self.rows[which])
+            self.places[:, which], self.spare[:, :, which] = now.places, now.spare
+            self.shared_mib[which], self.shared_part[which] = now.shared_mib, now.shared_part
+
+    def copy(self) -> Nodes:
+        return Nodes(
+            self.rows,
+            self.places.copy(),
+            self.spare.copy(),
+            self.shared_mib.copy(),
+            self.shared_part.copy(),
+        )
+
+    def opened(self, pod: PodClass) -> Ints | int:
+        """N: how many idle cards the pod would take, if it shares one where it can."""
         demand = main_demand(pod.shape)
         if demand is None:
             return 0
         if demand.whole:
             return demand.cards
-        shared = candidates(demand, pod.shape.gpu, draft) & (draft.card_users > 0)
-        return np.maximum(demand.cards - shared.sum(axis=1), 0)
-
-    def _counted(self, draft: Draft) -> tuple[Place, ...]:
-        """The kinds of which there are too few places to be careless with."""
-        sizes = draft.card_memory[draft.card_memory > 0]
-        asked = self._cards + (self._mib / float(np.median(sizes)) if len(sizes) else 0.0)
-        ahead = float(np.maximum(free_gpu(draft), 0).sum()) / asked if asked else 0.0
-        free, unused = _free(draft), _unused(draft)
-        allowed = {each.choice: _models(each.choice, draft) for each in self._large}
-        places = []
-        for large in self._large:
-            seen = 1.0 + sum(
-                count * (other.cards // large.cards)
-                for other, count in self._large.items()
-                if _covers(other, large) and allowed[other.choice] <= allowed[large.choice]
-            )
-            there = int(_places(large, unused, free, draft)[draft.exists].sum())
-            chance = _exceeds(seen * ahead, seen * ahead * (1 + ahead), there)
-            if chance > NEGLIGIBLE:
-                places.append(Place(large, chance))
-        return tuple(places)
+        if demand.memory_percent:
+            shares = self.shared_part * 100 >= demand.memory_percent * CARD
+        else:
+            shares = self.shared_mib >= demand.memory_mib
+        return demand.cards - shares
 
 
-def _covers(other: Large, large: Large) -> bool:
-    """Whoever asks for `other` needs such a place, too."""
-    return other.cards >= large.cards and all(
-        more >= less for more, less in zip(other.asked, large.asked, strict=True)
-    )
-
-
-def _exceeds(mean: float, variance: float, places: int) -> float:
-    """The chance that at least so many come, and one is one too many where there is none."""
-    if not variance:
-        return 0.0
-    return 0.5 * math.erfc((places - 0.5 - mean) / math.sqrt(2 * variance))
-
-
-def _free(draft: Draft) -> list[Ints]:
-    return [draft.free[:, draft.columns[resource]] for resource in RESOURCES]
-
-
-def _unused(draft: Draft) -> Ints:
-    """N: idle cards."""
+def unused(draft: Draft) -> Ints:
+    """N: cards that nobody uses; a device plugin's are counted."""
     return np.where(draft.owned, idle(draft).sum(axis=1), idle_counted(draft))
 
 
-def _places(large: Large, unused: Ints, free: list[Ints], draft: Draft) -> Ints:
-    """N: how many such requests the node has room for."""
-    room = unused // large.cards
-    for left, asked in zip(free, large.asked, strict=True):
-        if asked:
-            room = np.minimum(room, left // asked)
-    if large.choice.by_model:
-        room = np.where(_has_model(large.choice, draft), room, 0)
-    return np.maximum(room, 0)
-
-
-def _models(choice: CardChoice, draft: Draft) -> frozenset[str]:
-    return frozenset(model for model in draft.models if choice.likes_model(model))
-
-
-def _has_model(choice: CardChoice, draft: Draft) -> Bools:
-    """N: by its first card."""
-    allowed = np.array([choice.likes_model(model) for model in draft.models], dtype=np.bool_)
-    return np.asarray(allowed[draft.card_model[:, 0]]) if draft.card_model.shape[1] else draft.exists
+def exceeded(places: int, mean: float, ahead: float) -> float:
+    """The chance that at least so many come."""
+    variance = mean * (1 + ahead)
+    return 0.5 * math.erfc((places - 0.5 - mean) / math.sqrt(2 * variance)) if variance else 0.0
