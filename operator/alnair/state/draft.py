@@ -90,11 +90,12 @@ class Draft:
 
     def at(self, rows: Ints) -> Draft:
         """These nodes, as they are now."""
+        numbers = rows.tolist()
         return self._narrowed(
             rows,
-            [self.names[row] for row in rows],
-            [self.card_ids[row] for row in rows],
-            [self.card_links[row] for row in rows],
+            [self.names[row] for row in numbers],
+            [self.card_ids[row] for row in numbers],
+            [self.card_links[row] for row in numbers],
         )
 
     def _narrowed(
