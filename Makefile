@@ -27,7 +27,7 @@ CASES      ?= 5000
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
               --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
-.PHONY: help venv demo test unit interleaved lint lock crds control-plane bench conformance topology churn clean
+.PHONY: help venv demo test unit interleaved lint lock crds control-plane bench bench-extender conformance topology churn clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -77,6 +77,9 @@ control-plane: venv ## Obtain the control plane: compiled once (about ten minute
 bench: venv control-plane ## Throughput side by side with kube-scheduler, 40 min (SHAPES=a,b CONTESTANTS=a,b ROUNDS=n SEED=n PROFILE=1)
 	@$(BIN)/python -m bench --shapes='$(SHAPES)' --contestants='$(CONTESTANTS)' $(if $(ROUNDS),--rounds=$(ROUNDS)) \
 	  --seed=$(SEED) $(if $(PROFILE),--profile) --plot=docs/bench/throughput.svg
+
+bench-extender: venv control-plane ## What the extender costs against a second scheduler, 6 min (ROUNDS=n); last line is JSON
+	@$(BIN)/python -m bench.extender $(if $(ROUNDS),--rounds=$(ROUNDS)) --plot=docs/bench/extender.svg
 
 conformance: venv control-plane ## Our filters against the real kube-scheduler, 3 min (SEED=n PAIRS=n FOLDER=where disagreements go)
 	@PYTHONPATH=tests $(BIN)/python -m conformance --seed=$(SEED) --pairs=$(PAIRS) $(if $(FOLDER),--folder='$(FOLDER)')

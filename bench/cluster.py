@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from alnair.api import names
 from alnair.sandbox.access import Access, RequestFailed
@@ -89,7 +90,7 @@ class Cluster:
 
 
 @contextmanager
-def running(report: Report) -> Iterator[Cluster]:
+def running(report: Report, *, values: dict[str, Any] | None = None) -> Iterator[Cluster]:
     """A control plane with the chart installed; gone with all its files afterwards. For the main thread only."""
     binaries = obtain(report)
     folder = claim(None)
@@ -100,7 +101,9 @@ def running(report: Report) -> Iterator[Cluster]:
         access = control_plane.access
         for namespace in NAMESPACES:
             access.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
-        installed = install(access, chart=CHART, namespace="alnair-system", folder=folder.path / "alnair")
+        installed = install(
+            access, chart=CHART, namespace="alnair-system", folder=folder.path / "alnair", values=values
+        )
         wait_for_kinds(access)
         for namespace in NAMESPACES:
             _wait_for_account(access, namespace)

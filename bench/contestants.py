@@ -16,6 +16,7 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from alnair.sandbox import installation
 from alnair.sandbox.processes import Child
@@ -71,25 +72,32 @@ def _ceiling(cluster: Cluster, log: Path) -> Contestant:
 
 
 def _kube_scheduler(name: str, cluster: Cluster, log: Path, *, gang: bool) -> Contestant:
-    scheduler = f"bench-{name}"
+    profiles = {"profiles": [{"schedulerName": f"bench-{name}"}]}
+    return kube_scheduler(name, cluster, log, config=profiles, gang=gang)
+
+
+def kube_scheduler(
+    name: str, cluster: Cluster, log: Path, *, config: dict[str, Any], gang: bool = False
+) -> Contestant:
+    """With this configuration; the first profile's pods are its."""
     kubeconfig = str(cluster.folder / "kube-scheduler.kubeconfig")
-    config = log.with_suffix(".json")
-    config.write_text(
+    file = log.with_suffix(".json")
+    file.write_text(
         json.dumps(
             {
                 "apiVersion": "kubescheduler.config.k8s.io/v1",
                 "kind": "KubeSchedulerConfiguration",
                 "leaderElection": {"leaderElect": False},
                 "clientConnection": {"kubeconfig": kubeconfig, "qps": NO_LIMIT, "burst": NO_LIMIT},
-                "profiles": [{"schedulerName": scheduler}],
+                **config,
             }
         ),
         "utf-8",
     )
-    port = _free_port()
+    port = free_port()
     command: list[str | Path] = [
         cluster.control_plane.binaries["kube-scheduler"],
-        f"--config={config}",
+        f"--config={file}",
         f"--authentication-kubeconfig={kubeconfig}",
         "--authentication-skip-lookup",  # this apiserver publishes no authority to look up
         f"--authorization-kubeconfig={kubeconfig}",
@@ -101,6 +109,7 @@ def _kube_scheduler(name: str, cluster: Cluster, log: Path, *, gang: bool) -> Co
             "--feature-gates=" + ",".join(f"{gate}={str(on).lower()}" for gate, on in GATES.items())
         )
     child = Child(name, command, log=log, directory=cluster.folder)
+    scheduler = config["profiles"][0]["schedulerName"]
     return Contestant(name, scheduler, "native" if gang else "none", child, _readyz(port))
 
 
@@ -122,7 +131,7 @@ def _readyz(port: int) -> Callable[[], bool]:
     return ready
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -129,6 +129,28 @@ def test_the_levels_of_the_values_are_the_config(render: Render) -> None:
         assert parse_config(text, origin="chart").topology.model_dump() == {"levels": levels}
 
 
+@pytest.mark.parametrize(
+    "readings",
+    [{"freshSeconds": 0}, {"halfLifeSeconds": "soon"}, {"forgottenSeconds": 59}, {"period": 30}],
+    ids=str,
+)
+def test_times_that_the_operator_would_refuse_are_refused_by_helm(
+    helm: Any, values_file: Callable[[Manifest], str], readings: Manifest
+) -> None:
+    values = {"profiles": [PROFILE], "readings": readings}
+    result = helm.template("--values", values_file(values))
+    assert result.returncode != 0
+    assert "readings" in result.stderr
+    with pytest.raises(BadConfig):
+        parse_config(json.dumps(values), origin="values")
+
+
+def test_the_times_of_the_values_are_the_config(render: Render) -> None:
+    text = one(render({"readings": {"freshSeconds": 2.5}}), "ConfigMap")["data"]["config.yaml"]
+    read = parse_config(text, origin="chart").readings
+    assert (read.fresh_seconds, read.half_life_seconds, read.forgotten_seconds) == (2.5, 60, 300)
+
+
 def test_every_rule_that_there_is_may_be_named_and_the_schema_knows_no_other() -> None:
     definitions = json.loads((CHART / "values.schema.json").read_text())["definitions"]
     for point, word in (
@@ -280,8 +302,19 @@ def test_the_cluster_role_is_exactly_this(render: Render) -> None:
         *(("ai.centaurus.io", "gpuallocations", verb) for verb in (*read, "create", "patch", "delete")),
         *(("ai.centaurus.io", "gpuallocations/status", verb) for verb in ("update", "patch")),
         ("events.k8s.io", "events", "create"),
+        *(("apps", kind, "get") for kind in ("replicasets", "statefulsets")),
+        ("batch", "jobs", "get"),
     }
     assert set().union(*map(granted, role["rules"])) == expected
+
+
+def test_controllers_may_be_read_only_where_a_profile_asks_what_their_pods_used(render: Render) -> None:
+    for scorers, asked in (
+        ([{"name": "Spread"}], False),
+        ([{"name": "Spread"}, {"name": "Allocated"}], True),
+    ):
+        role = one(render({"profiles": [{**PROFILE, "scorers": scorers}]}), "ClusterRole")
+        assert (("batch", "jobs", "get") in set().union(*map(granted, role["rules"]))) is asked
 
 
 def test_only_its_own_lease_may_be_changed(render: Render) -> None:

@@ -43,6 +43,7 @@ KINDS = {
     "CSINode": Kind("/apis/storage.k8s.io/v1", "csinodes", False),
     "Event": Kind("/apis/events.k8s.io/v1", "events", True),
     "Lease": Kind("/apis/coordination.k8s.io/v1", "leases", True),
+    "EndpointSlice": Kind("/apis/discovery.k8s.io/v1", "endpointslices", True),
     "Job": Kind("/apis/batch/v1", "jobs", True),
     "Deployment": Kind("/apis/apps/v1", "deployments", True),
     "ReplicaSet": Kind("/apis/apps/v1", "replicasets", True),

@@ -71,7 +71,12 @@ class Release:
 
 
 def install(
-    cluster: Access, namespace: str, folder: Path, *, delivery: dict[str, Any] | None = None
+    cluster: Access,
+    namespace: str,
+    folder: Path,
+    *,
+    delivery: dict[str, Any] | None = None,
+    extender: dict[str, Any] | None = None,
 ) -> Release:
     """The chart in the test's namespace, with scheduler names of its own and without the CRDs, which are shared.
 
@@ -86,7 +91,7 @@ def install(
         chart=CHART,
         namespace=namespace,
         folder=folder,
-        values={"crds": crds, "profiles": profiles, "delivery": delivery},
+        values={"crds": crds, "profiles": profiles, "delivery": delivery, "extender": extender or {}},
     )
     return Release(cluster, installed, delivering=delivery.get("enabled", True))
 

@@ -234,8 +234,9 @@ def reasons(
     draft, filter_ = cluster.state.draft(), made(FILTERS[rule], options)
     kind = asking if isinstance(asking, PodClass) else cluster.kind(asking)
     failed = np.flatnonzero(draft.exists & ~filter_.passes(kind, draft))
-    told = list(filter_.reasons(kind, draft, failed))
-    assert sum(number for _, number in told) == len(failed)
+    found = filter_.reasons(kind, draft, failed)
+    assert sorted(row for _, rows in found for row in rows) == failed.tolist()
+    told = [(phrase, len(rows)) for phrase, rows in found]
     for phrase, number in told:
         agree(number, phrase)
     return told

@@ -47,3 +47,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- toJson $names }}
 {{- end }}
+
+{{/* Not empty: some profile asks what pods used before. A scorer is an object, or a name alone. */}}
+{{- define "alnair.measures" -}}
+{{- range .Values.profiles }}
+{{- range .scorers }}
+{{- $name := . }}
+{{- if kindIs "map" . }}
+{{- $name = .name }}
+{{- end }}
+{{- if eq $name "Allocated" }}yes{{ end }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -8,6 +8,7 @@ cluster has.
     baselines: false
     topology:
       levels: [{name: rack, label: topology.kubernetes.io/rack}]
+    readings: {freshSeconds: 60, halfLifeSeconds: 60, forgottenSeconds: 300}
     delivery:
       enabled: true
 
@@ -25,6 +26,7 @@ from typing import Annotated, Any, Final
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from alnair.api.extender import Extender
 from alnair.api.profiles import BASELINES, SHIPPED, Part, Profile, refuse_repeats
 from alnair.api.quantity import shown
 
@@ -36,6 +38,9 @@ LABEL_PATTERN: Final = (
 LabelKey = Annotated[str, Field(max_length=317, pattern=LABEL_PATTERN)]
 
 _LARGEST_FILE: Final = 256 * 1024
+_MOST_VALUES: Final = 100_000
+
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
 class BadConfig(ValueError):
@@ -73,6 +78,22 @@ DEFAULT_TOPOLOGY: Final = Topology(
 )
 
 
+class Readings(Part):
+    """How long what a profiler measured still says something. In seconds, for one that writes every 30."""
+
+    fresh_seconds: Seconds = 60.0  # counts in full: two periods
+    half_life_seconds: Seconds = 60.0  # then half as much with each
+    forgotten_seconds: Seconds = 300.0  # and nothing from here on: ten periods
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Readings:
+        if self.forgotten_seconds < self.fresh_seconds:
+            raise ValueError(
+                "forgottenSeconds is less than freshSeconds; a reading is fresh first and forgotten later"
+            )
+        return self
+
+
 class Delivery(Part):
     """How containers get the cards that were recorded for them."""
 
@@ -87,13 +108,21 @@ class Config(Part):
     profiles: Annotated[list[Profile], Field(min_length=1, max_length=64)]
     baselines: bool = False  # the research baselines too, unless a profile above has their name
     topology: Topology = DEFAULT_TOPOLOGY
+    readings: Readings = Readings()
     delivery: Delivery = Delivery()
+    extender: Extender | None = None
 
     @field_validator("profiles")
     @classmethod
     def _each_name_once(cls, profiles: list[Profile]) -> list[Profile]:
         refuse_repeats([profile.scheduler_name for profile in profiles], "schedulerName")
         return profiles
+
+    @model_validator(mode="after")
+    def _extender_goes_with_the_profiles(self) -> Config:
+        if self.extender is not None:
+            self.extender.fits(list(self.by_name()))
+        return self
 
     @model_validator(mode="after")
     def _fallbacks_are_there(self) -> Config:
@@ -117,7 +146,16 @@ class Config(Part):
 
     def delivering(self) -> frozenset[str]:
         """The scheduler names whose pods get their cards through their environment."""
-        return frozenset(self.by_name() if self.delivery.enabled else ())
+        guests = self.extender.scheduler_names if self.extender is not None else ()
+        return frozenset((*self.by_name(), *guests) if self.delivery.enabled else ())
+
+    def measuring(self) -> frozenset[str]:
+        """The scheduler names for whose pods it matters what their like used before."""
+        return frozenset(
+            name
+            for name, profile in self.by_name().items()
+            if any(scorer.name == "Allocated" for scorer in profile.scorers)
+        )
 
 
 DEFAULT: Final = Config(profiles=list(SHIPPED))
@@ -144,14 +182,32 @@ def parse_config(content: bytes | str, *, origin: str) -> Config:
     """The config in this YAML text; `origin` is what errors call it. Raises BadConfig."""
     try:
         tree = yaml.load(content, Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
-        # Mistakes inside are reported by the field's own rules; RecursionError is YAML nested beyond reason.
-        return Config.model_validate(tree)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        _must_be_small(tree)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # ValueError is a scalar that is not what it looks like, 2026-13-01 say; RecursionError is nested beyond reason.
         raise BadConfig(f"{origin}: is not valid YAML: {error}") from error
+    try:
+        return Config.model_validate(tree)
     except ValidationError as error:
         raise BadConfig(
             "\n".join(f"{origin}: {field}: {text}" for field, text in complaints(error))
         ) from error
+
+
+def _must_be_small(tree: Any) -> None:
+    """A few hundred bytes of anchors and aliases can stand for more than fits into memory once they are read."""
+    left, seen = [tree], 0
+    while left:
+        seen += 1
+        if seen > _MOST_VALUES:
+            raise ValueError(
+                f"has more than {_MOST_VALUES} values, aliases counted as often as they stand there"
+            )
+        each = left.pop()
+        if isinstance(each, dict):
+            left += [*each.keys(), *each.values()]
+        elif isinstance(each, (list, tuple, set)):
+            left += each
 
 
 def complaints(error: ValidationError) -> list[tuple[str, str]]:

@@ -40,6 +40,9 @@ NODE: Final = f"{PREFIX}node"
 GPU_ID: Final = f"{PREFIX}alnair-gpu-id"  # card UUIDs, comma-separated
 GPU_SLICES: Final = f"{PREFIX}gpu-slices"  # JSON
 
+# --- a condition of a pod that kube-scheduler is to try again (see extender/waiting) --------------------------
+CARDS_FREED: Final = f"{PREFIX}CardsFreed"
+
 # --- the environment of a GPU container: each variable reads an annotation that the Binding fills -------------------
 ENV_DOMAIN: Final = "env.ai.centaurus.io"  # keys are <container>.env.ai.centaurus.io/<value>: see env_key
 VISIBLE_DEVICES: Final = "visible-devices"  # what NVIDIA's runtime shows to the container: UUIDs, or indices
@@ -88,6 +91,12 @@ CHOICE_ANNOTATIONS: Final = frozenset(
     }
 )
 
+# --- what workloads of a kind used at most before, on their pods, their PodGroup or their controller ---------
+PEAK_GPU_UTIL: Final = f"{PREFIX}peak-gpu-util"  # per cent of one card
+PEAK_GPU_MEMORY: Final = f"{PREFIX}peak-gpu-memory"  # a quantity, on one card: 6Gi
+PEAK_CPU: Final = f"{PREFIX}peak-cpu"  # a quantity: 1500m
+PEAK_ANNOTATIONS: Final = frozenset({PEAK_GPU_UTIL, PEAK_GPU_MEMORY, PEAK_CPU})
+
 # --- what a gang asks for by annotation, of its PodGroup or its pods -----------------------------------------
 TOPOLOGY_REQUIRED: Final = f"{PREFIX}topology-required"  # a level's name, or a node label
 TOPOLOGY_PREFERRED: Final = f"{PREFIX}topology-preferred"
@@ -119,6 +128,9 @@ GPU_STATIC: Final = f"{PREFIX}gpu-static"
 GPU_READING: Final = re.compile(
     rf"{re.escape(PREFIX)}gpu-(?:0|[1-9][0-9]?)"
 )  # of one card: gpu-0, gpu-1, ...
+NODE_READING: Final = f"{PREFIX}node-util"  # of the node itself: CPU and I/O, in the same form
+LINK_GBYTE: Final = f"{PREFIX}link-gbyte"  # label: GB/s between the node's cards, both directions together
+NETWORK_GBIT: Final = f"{PREFIX}network-gbit"  # label: Gbit/s to other nodes
 HAMI_REGISTER: Final = "hami.io/node-nvidia-register"  # JSON
 HAMI_SCORES: Final = "hami.io/node-nvidia-score"  # JSON: how well cards are linked
 GFD_PRODUCT: Final = "nvidia.com/gpu.product"
@@ -143,6 +155,8 @@ PROFILE_DEFAULT: Final = "alnair"
 PROFILE_COST_SAVING: Final = "alnair-cost-saving"
 PROFILE_HIGH_PERFORMANCE: Final = "alnair-high-performance"
 PROFILE_BEST_FIT: Final = "alnair-best-fit"
+PROFILE_UTILIZATION: Final = "alnair-utilization"
+PROFILE_UTILSCHED: Final = "utilsched"  # the same, by its old name
 
 _NAME_LIMIT: Final = 253  # of a Kubernetes object
 _LABEL_LIMIT: Final = 63

@@ -139,6 +139,17 @@ def _wishing(name: str, scorer: str, picker: str) -> Profile:
     return _profile(name, [Scorer(name=scorer), *WISHES], picker)
 
 
+def _by_load(name: str) -> Profile:
+    """UtilSched. Its three scorers together weigh as much beside the wishes as one does elsewhere."""
+    scorers = [
+        Scorer(name="Basic", weight=1),
+        Scorer(name="Utilization", weight=2),
+        Scorer(name="Allocated", weight=1),
+    ]
+    wishes = [Scorer(name=wish.name, weight=4 * wish.weight) for wish in WISHES]
+    return _profile(name, [*scorers, *wishes], "coolest")
+
+
 SHIPPED: Final = (
     _profile(
         names.PROFILE_DEFAULT,
@@ -148,6 +159,8 @@ SHIPPED: Final = (
     _wishing(names.PROFILE_COST_SAVING, "BinPack", "best-fit"),
     _wishing(names.PROFILE_HIGH_PERFORMANCE, "Spread", "worst-fit"),
     _wishing(names.PROFILE_BEST_FIT, "TightestNode", "best-fit"),
+    _by_load(names.PROFILE_UTILIZATION),
+    _by_load(names.PROFILE_UTILSCHED),
 )
 
 # As their papers have them, so without wishes. Only to compare with.

@@ -15,7 +15,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    from alnair.cli import cluster, crds, demo, explain, profile, run, simulate
+    from alnair.cli import cluster, crds, demo, explain, extender, profile, run, simulate
 
     app.command(name="run")(run.run)
     app.command(name="explain")(explain.explain)
@@ -23,5 +23,6 @@ def main() -> None:
     app.command(name="simulate")(simulate.simulate)
     app.command(name="crds")(crds.crds)
     app.add_typer(cluster.app, name="cluster")
+    app.add_typer(extender.app, name="extender")
     app.add_typer(profile.app, name="profile")
     app()

@@ -45,6 +45,26 @@ def run(
         int, typer.Option(help="Port of /metrics and /readyz; 0 takes any free one.")
     ] = 9090,
     liveness_port: Annotated[int, typer.Option(help="Port of /healthz; 0 switches it off.")] = 0,
+    extender_address: Annotated[
+        str, typer.Option(help="HOST:PORT of the extender, if the config has one; see docs/extender.md.")
+    ] = "127.0.0.1:8888",
+    extender_secret_file: Annotated[
+        Path | None,
+        typer.Option(help="What kube-scheduler must show there, as the password of its urlPrefix."),
+    ] = None,
+    extender_cert_file: Annotated[
+        Path | None, typer.Option(help="Certificate of the extender; needed on all but loopback addresses.")
+    ] = None,
+    extender_key_file: Annotated[Path | None, typer.Option(help="Its key.")] = None,
+    extender_client_ca_file: Annotated[
+        Path | None, typer.Option(help="The authority whose certificates kube-scheduler may show.")
+    ] = None,
+    extender_service: Annotated[
+        str, typer.Option(help="Service in the Lease's namespace that is to lead to the leader's extender.")
+    ] = "",
+    extender_service_address: Annotated[
+        str, typer.Option(envvar="POD_IP", help="IP address by which that Service reaches this replica.")
+    ] = "",
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Run the scheduler until it is stopped.
@@ -55,6 +75,7 @@ def run(
 
     from alnair.api.config import DEFAULT, BadConfig, load_config
     from alnair.control.overtime import overtime
+    from alnair.extender.door import BadDoor, open_door
     from alnair.handlers.lifecycle import Operator, RunSettings
     from alnair.kube.connection import NoConnection, connect
     from alnair.scheduling.profile import build_all
@@ -74,13 +95,25 @@ def run(
         loaded = load_config(config) if config is not None else DEFAULT
         registry = installed()
         build_all(loaded, registry, origin=str(config), limit=overtime)
+        door = None
+        if loaded.extender is not None:
+            door = open_door(
+                extender_address,
+                secret_file=extender_secret_file,
+                certificate=extender_cert_file,
+                key=extender_key_file,
+                client_authority=extender_client_ca_file,
+                service=extender_service,
+                reached_at=extender_service_address,
+            )
         connection = connect(kubeconfig=kubeconfig, context=context)
-    except (BadConfig, NoConnection) as error:
+    except (BadConfig, BadDoor, NoConnection) as error:
         typer.echo(f"alnair: {error}", err=True)
         raise typer.Exit(2) from None
 
-    def ready(port: int) -> None:
-        print(json.dumps({"ready": True, "metrics_port": port, "pid": os.getpid()}), flush=True)
+    def ready(metrics: int, extender: int) -> None:
+        ports = {"metrics_port": metrics, **({"extender_port": extender} if extender else {})}
+        print(json.dumps({"ready": True, **ports, "pid": os.getpid()}), flush=True)
 
     settings = RunSettings(
         connection=connection,
@@ -94,6 +127,9 @@ def run(
         host=host,
         metrics_port=metrics_port,
         liveness_port=liveness_port,
+        door=door,
+        service=extender_service,
+        address=extender_service_address,
     )
 
     async def start() -> int:

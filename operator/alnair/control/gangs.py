@@ -14,17 +14,19 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import ValidationError
 
 from alnair.api import names, podgroup
 from alnair.api.nearness import Wish, wish_in
+from alnair.api.peaks import Peak, peak_in
 from alnair.api.quantity import shown
 from alnair.ledger.records import Owner
+from alnair.state.cluster import guest
 from alnair.state.pods import Pod
-from alnair.state.shapes import PodClass
+from alnair.state.shapes import PodClass, with_peak
 
 MOST_DROPPED = 4096
 
@@ -43,6 +45,7 @@ class Group:
     min_member: int = 1
     timeout_seconds: int = 0  # 0 = no limit
     wish: Wish | None = None  # where it is to be together
+    peak: Peak | None = None  # what members used at most before
     problem: str = ""
     status: dict[str, Any] = field(default_factory=dict)  # as it stands in the apiserver
 
@@ -58,6 +61,7 @@ def read_group(manifest: dict[str, Any]) -> Group:
         created=meta.get("creationTimestamp") or "",
         status=manifest.get("status") or {},
         wish=annotated_wish(meta),
+        peak=annotated_peak(meta),
     )
     try:
         spec = podgroup.PodGroupSpec.model_validate(manifest.get("spec") or {})
@@ -81,6 +85,11 @@ def read_group(manifest: dict[str, Any]) -> Group:
 def annotated_wish(meta: dict[str, Any]) -> Wish | None:
     annotations = meta.get("annotations")
     return wish_in(annotations) if isinstance(annotations, dict) else None
+
+
+def annotated_peak(meta: dict[str, Any]) -> Peak | None:
+    annotations = meta.get("annotations")
+    return peak_in(annotations) if isinstance(annotations, dict) else None
 
 
 @dataclass(slots=True, eq=False)
@@ -118,6 +127,14 @@ class Gang:
         return sorted(
             (pod for pod in self.pods.values() if pod.waiting), key=lambda pod: (pod.created, pod.name)
         )
+
+    def kind(self, pod: Pod) -> PodClass:
+        """The pod as rules see it. What its like used: by its own word, else its group's, else its controller's."""
+        seen = guest(pod)
+        peak = (self.group.peak if self.group is not None else None) or pod.peak
+        if peak is None or pod.shape.peak is not None:
+            return seen
+        return replace(seen, shape=with_peak(pod.shape, peak))
 
     def first(self) -> Pod:
         return min(self.pods.values(), key=lambda pod: (pod.created, pod.name))
@@ -264,6 +281,10 @@ class Roster:
         for group in known:
             if (group.namespace, group.name) not in present:
                 self.drop_group(group.namespace, group.name, group.uid)
+
+    def group(self, namespace: str, name: str) -> Group | None:
+        """Of that name, whoever places its pods."""
+        return self._groups.get((namespace, name))
 
     def groups(self) -> list[Group]:
         return list(self._groups.values())

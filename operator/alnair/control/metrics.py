@@ -54,6 +54,19 @@ class Metrics:
             "0 while the config file is wrong and an earlier one runs",
             registry=self.registry,
         )
+        self.extender_requests = Counter(
+            "alnair_extender_requests",
+            "Questions of kube-scheduler to the extender, by what came of them",
+            ["verb", "outcome"],
+            registry=self.registry,
+        )
+        self.extender_seconds = Histogram(
+            "alnair_extender_seconds",
+            "Answering one of them, the wait for the Binding included",
+            ["verb"],
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
         self.leader = Gauge("alnair_leader", "1 while this replica leads", registry=self.registry)
 
     def observe_call(self, verb: str, resource: str, status: int) -> None:

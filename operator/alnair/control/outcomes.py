@@ -38,7 +38,7 @@ class Outcomes:
         self._clock = clock
 
     def member_bound(self, record: Record, member: Member) -> None:
-        self._loop.now_bound(member.uid, member.holding)
+        self._loop.now_bound(member.uid, member.holding, record.scheduler)
 
     def member_lost(self, record: Record, member: Member) -> None:
         self._loop.now_lost(member.uid)
@@ -107,6 +107,8 @@ class Outcomes:
                 looked = now
                 self._loop.adopt_strays()
             ledger.state.refusals.pass_time(now)
+            self._loop.notice_who_stands_in()
+            ledger.state.loads.pass_time(now)
             for record in list(ledger.records.values()):
                 self._check_kept_places(ledger, record, now)
             for gang in list(self._roster.gangs.values()):

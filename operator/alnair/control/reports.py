@@ -106,7 +106,19 @@ class Reports:
         note = f"{refused}; its like keep off that node for {seconds:g} s"
         self._events.say(about_pod(pod), reason="KubeletRefused", note=note, action="Binding", warning=True)
 
-    def node_problems(self, name: str, uid: str, source: str, problems: tuple[str, ...]) -> None:
+    def reading_problems(self, name: str, uid: str, problems: tuple[str, ...]) -> None:
+        """What cannot be read of its profiler's readings."""
+        self.node_problems(name, uid, "readings", problems, reason="InvalidReading")
+
+    def node_problems(
+        self,
+        name: str,
+        uid: str,
+        source: str,
+        problems: tuple[str, ...],
+        *,
+        reason: str = "InvalidTopology",
+    ) -> None:
         """What cannot be read of a node: said when it changes, not every time that it is read."""
         if self._node_problems.get((uid, source), ()) == problems:
             return
@@ -116,9 +128,7 @@ class Reports:
             self._node_problems.pop((uid, source), None)
         for problem in problems:
             about = Regarding("v1", "Node", name, uid)
-            self._events.say(
-                about, reason="InvalidTopology", note=problem, action="ReadingCards", warning=True
-            )
+            self._events.say(about, reason=reason, note=problem, action="ReadingCards", warning=True)
 
     def node_cards(self, name: str, uid: str, before: Inventory, now: Inventory) -> None:
         for reason, note in changes(before, now):

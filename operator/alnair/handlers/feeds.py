@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from alnair.control.gangs import Roster
 from alnair.control.reports import Reports
+from alnair.handlers.owners import Owners, controller_of
 from alnair.kube.clock import Clock
 from alnair.ledger.ledger import Ledger
 from alnair.state import wire
@@ -31,20 +32,41 @@ class PodFeed:
         reports: Reports,
         clock: Clock,
         delivering: frozenset[str] = frozenset(),
+        measuring: frozenset[str] = frozenset(),
+        owners: Owners | None = None,
         on_arrival: Callable[[PodClass], None] = lambda pod: None,
+        guests: Callable[[Pod], bool] = lambda pod: False,
     ) -> None:
+        """`guests`: pods of another scheduler that gets their cards from us."""
         self._state = state
         self._ledger = ledger
         self._roster = roster
         self._reports = reports
         self._clock = clock
         self._reader = PodReader(delivering=delivering)
+        self.measuring = measuring  # schedulers that care what a pod's like used before
+        self._owners = owners
+        self._held: dict[
+            str, set[str]
+        ] = {}  # UID of a controller that was asked -> UIDs of pods that wait for it
+        if owners is not None:
+            owners.on_answer = self._answered
         self._on_arrival = on_arrival
+        self._guests = guests
         self.synced = asyncio.Event()
 
     def deliver(self, delivering: frozenset[str]) -> None:
         """From now on pods of these schedulers are read as getting their cards through their environment."""
         self._reader = PodReader(delivering=delivering)
+
+    def teach(self) -> None:
+        """Whoever learns from arrivals was made anew, and hears of all pods that are there, as after a restart."""
+        for pod in list(self._state.pods.values()):
+            if self._counts(pod):
+                self._on_arrival(guest(pod))
+
+    def _counts(self, pod: Pod) -> bool:
+        return not pod.terminal and self._ours(pod)
 
     def replace(self, objects: list[wire.Pod]) -> None:
         listed = {pod.metadata.uid for pod in objects}
@@ -59,15 +81,40 @@ class PodFeed:
         pod = self._reader.read(thing)
         before = self._state.pods.get(pod.uid)
         self._state.put_pod(pod)
-        if before is None and not pod.terminal and pod.scheduler in self._ledger.schedulers:
+        if before is None and self._counts(pod):
             self._on_arrival(guest(pod))
         if pod.terminal and before is not None and not before.terminal:
             self._note_refusal(pod)
         self._ledger.observe_pod(pod)
-        self._roster.put_pod(pod)
+        if not self._waits_for_owner(pod, thing, new=before is None or not before.waiting):
+            self._roster.put_pod(pod)
+
+    def _waits_for_owner(self, pod: Pod, thing: wire.Pod, *, new: bool) -> bool:
+        """Whether its controller is asked first what pods of it used before. Who is in the queue does not leave it."""
+        if self._owners is None or pod.scheduler not in self.measuring or not pod.waiting or pod.shape.peak:
+            return False
+        owner = controller_of(thing.metadata)
+        if owner is None:
+            return False
+        new = new or pod.uid in self._held.get(owner.uid, ())
+        if new and self._owners.ask(owner, pod.namespace):
+            self._held.setdefault(owner.uid, set()).add(pod.uid)
+            return True
+        pod.peak = self._owners.peak(owner.uid)
+        return False
+
+    def _answered(self, owner: str) -> None:
+        for uid in self._held.pop(owner, ()):
+            pod = self._state.pods.get(uid)
+            if pod is not None:
+                pod.peak = self._owners.peak(owner) if self._owners is not None else None
+                self._roster.put_pod(pod)
+
+    def _ours(self, pod: Pod) -> bool:
+        return pod.scheduler in self._ledger.schedulers or self._guests(pod)
 
     def _note_refusal(self, pod: Pod) -> None:
-        if pod.node and refused_by_kubelet(pod) and pod.scheduler in self._ledger.schedulers:
+        if pod.node and refused_by_kubelet(pod) and self._ours(pod):
             seconds = self._state.refusals.note(pod, self._clock.now())
             self._reports.pod_refused(pod, seconds)
 
@@ -83,10 +130,11 @@ class PodFeed:
 
 
 class NodeFeed:
-    def __init__(self, *, state: ClusterState, ledger: Ledger, reports: Reports) -> None:
+    def __init__(self, *, state: ClusterState, ledger: Ledger, reports: Reports, clock: Clock) -> None:
         self._state = state
         self._ledger = ledger
         self._reports = reports
+        self._clock = clock
         self.synced = asyncio.Event()
 
     def replace(self, objects: list[wire.Node]) -> None:
@@ -105,6 +153,8 @@ class NodeFeed:
         if dispute := self._state.dispute(node.name):
             problems += (dispute,)
         self._reports.node_problems(node.name, node.uid, "node", problems)
+        self._state.put_readings(thing, now=self._clock.now(), wall=self._clock.wall().timestamp())
+        self._reports.reading_problems(node.name, node.uid, self._state.loads.problems(node.name))
         self._ledger.observe_node(node.name)
 
     def drop(self, thing: wire.Node) -> None:

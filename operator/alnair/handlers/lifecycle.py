@@ -40,10 +40,16 @@ from alnair.control.outcomes import Outcomes
 from alnair.control.profiles import Profiles
 from alnair.control.publishing import Publisher
 from alnair.control.reports import Reports, status_of
+from alnair.extender import endpoint
+from alnair.extender.door import Door
+from alnair.extender.endpoint import Endpoint
+from alnair.extender.server import Server
+from alnair.extender.verbs import Verbs
 from alnair.handlers import gpuallocation, podgroup, topology
 from alnair.handlers.feeds import NamespaceFeed, NodeFeed, PodFeed, ServiceFeed
 from alnair.handlers.handover import Handover
-from alnair.handlers.reload import Adoption, ConfigFile
+from alnair.handlers.owners import Owners
+from alnair.handlers.reload import Adoption, ConfigFile, decay_of
 from alnair.handlers.resync import Resync
 from alnair.handlers.storage import KINDS, StorageFeed
 from alnair.handlers.topology import LabelledFeed, Topologies
@@ -53,6 +59,7 @@ from alnair.kube.lull import Lull
 from alnair.ledger import cards, recovery
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
+from alnair.scheduling.guard import RuleFailed
 from alnair.scheduling.registry import Registry
 from alnair.state import wire
 from alnair.state.cluster import ClusterState
@@ -77,13 +84,17 @@ class RunSettings:
     host: str = "127.0.0.1"
     metrics_port: int = 9090
     liveness_port: int = 0  # 0 = no liveness endpoint
+    door: Door | None = None  # of the extender; None = there is none
+    service: str = ""  # the Service of the extender that leads to the leader; empty = none does
+    address: str = ""  # by which others reach this replica
     config_map: str = ""  # in the lease's namespace, that the config file is mounted from; "" = none
 
 
 class Operator:
     """One process of Alnair. `run` returns the exit code."""
 
-    def __init__(self, settings: RunSettings, *, on_ready: Callable[[int], None]) -> None:
+    def __init__(self, settings: RunSettings, *, on_ready: Callable[[int, int], None]) -> None:
+        """`on_ready` hears the ports of metrics and extender (0 = there is none)."""
         self._settings = settings
         self._on_ready = on_ready
         self._clock = Clock()
@@ -94,6 +105,7 @@ class Operator:
         )
         self._beat = self._clock.now()
         self._ready = False
+        self._extender: Server | None = None
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
@@ -108,6 +120,9 @@ class Operator:
             self._metrics, ready=lambda: self._ready, host=settings.host, port=settings.metrics_port
         )
         await console.start()
+        if settings.door is not None:
+            self._extender = Server(settings.door, self._metrics)
+            await self._extender.start()
         kopf_thread = KopfThread(self)
         observe = self._metrics.observe_call
         async with (
@@ -131,6 +146,8 @@ class Operator:
                 await asyncio.gather(*tasks, return_exceptions=True)
                 kopf_thread.stop()
                 await console.stop()
+                if self._extender is not None:
+                    await self._extender.stop()
         return code
 
     async def _lead(self, client: Client, lease_client: Client, console: Console) -> None:
@@ -161,9 +178,14 @@ class Operator:
     async def _schedule(self, client: Client, console: Console, lease: Lease) -> None:
         """What a leader does, from the first look at the records to the end of its time."""
         clock, metrics, config = self._clock, self._metrics, self._config.config
-        profiles = Profiles(self._config.profiles(), clock=clock, metrics=metrics)
+
+        def rule_failed(name: str, failure: RuleFailed) -> None:
+            note = f"profile {name}: {failure}; its fallback stands in for a while"
+            self._say_about_config(events, "RuleFailed", note, True)
+
+        profiles = Profiles(self._config.profiles(), clock=clock, metrics=metrics, on_failure=rule_failed)
         schedulers = frozenset(profiles)
-        state = ClusterState()
+        state = ClusterState(decay=decay_of(config))
         lull = Lull(clock)
         ledger = Ledger(
             client=client, state=state, lease=lease, clock=clock, schedulers=schedulers, lull=lull
@@ -202,6 +224,17 @@ class Operator:
         topologies = Topologies(state, reports, publisher)
         published = LabelledFeed(topologies)
         resync = Resync(client, roster=roster, topologies=topologies, ledger=ledger)
+        extender = None
+        if self._extender is not None:
+            extender = Verbs(
+                config,
+                client=client,
+                state=state,
+                ledger=ledger,
+                roster=roster,
+                profiles=profiles,
+                clock=clock,
+            )
         pods = PodFeed(
             state=state,
             ledger=ledger,
@@ -209,9 +242,12 @@ class Operator:
             reports=reports,
             clock=clock,
             delivering=config.delivering(),
+            measuring=config.measuring(),
+            owners=Owners(client, clock=clock),
             on_arrival=profiles.arrived,
+            guests=extender.concerns if extender is not None else lambda pod: False,
         )
-        nodes = NodeFeed(state=state, ledger=ledger, reports=reports)
+        nodes = NodeFeed(state=state, ledger=ledger, reports=reports, clock=clock)
         namespaces = NamespaceFeed(state=state)
         services = ServiceFeed(state=state)
         storage = [StorageFeed(kind, state=state, ledger=ledger) for kind in KINDS]
@@ -249,18 +285,24 @@ class Operator:
             spare_the_collector()
             adoption = Adoption(
                 self._config,
+                config,
                 profiles=profiles,
                 roster=roster,
                 ledger=ledger,
                 pods=pods,
                 stream=pod_stream,
                 loop=scheduling,
+                extender=extender,
                 say=partial(self._say_about_config, events),
             )
             adoption.begin()
             planning = tasks.start(scheduling.run(), "loop")
+            if self._extender is not None and extender is not None:
+                self._extender.verbs = extender
+                tasks.start(extender.run(), "extender")
+                self._show_the_way(client, tasks, self._extender.port)
             self._ready = True
-            self._on_ready(console.port)
+            self._on_ready(console.port, self._extender.port if self._extender is not None else 0)
             log.info(
                 "ready: %d nodes, %d pods, %d records", len(state.nodes), len(state.pods), len(ledger.records)
             )
@@ -272,10 +314,18 @@ class Operator:
                 raise RuntimeError("a task that never ends has ended")
             finally:
                 adoption.end()
+                if self._extender is not None:
+                    self._extender.verbs = None
                 planning.cancel()
                 if lease.held:
                     await ledger.drain(GRACE_SECONDS)
                 await ledger.close()
+
+    def _show_the_way(self, client: Client, tasks: _Tasks, port: int) -> None:
+        settings = self._settings
+        if settings.service:
+            here = Endpoint(settings.lease_namespace, settings.service, settings.address, port)
+            tasks.start(endpoint.keep(client, here), "say where the leader is")
 
     def _say_about_config(self, events: Events, reason: str, note: str, warning: bool) -> None:
         settings = self._settings

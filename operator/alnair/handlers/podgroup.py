@@ -15,19 +15,21 @@ import kopf
 
 from alnair.api import names
 from alnair.api.nearness import Wish
-from alnair.control.gangs import Roster, annotated_wish, read_group
+from alnair.api.peaks import Peak
+from alnair.control.gangs import Roster, annotated_peak, annotated_wish, read_group
 from alnair.handlers.handover import Handover
 
 
 def register(registry: kopf.OperatorRegistry, handover: Handover[Roster]) -> None:
-    seen: dict[str, tuple[int, Wish | None]] = {}  # UID -> generation, and what annotations ask for
+    seen: dict[str, tuple[int, Wish | None, Peak | None]] = {}  # UID -> generation, and what annotations say
 
     def is_news(event: kopf.RawEvent, **_: Any) -> bool:
         meta: Any = event["object"]["metadata"]
         if event["type"] == "DELETED":
             seen.pop(meta["uid"], None)
             return True
-        before, now = seen.get(meta["uid"]), (int(meta.get("generation") or 0), annotated_wish(meta))
+        before = seen.get(meta["uid"])
+        now = (int(meta.get("generation") or 0), annotated_wish(meta), annotated_peak(meta))
         seen[meta["uid"]] = now
         return event["type"] is None or before != now
 

@@ -19,12 +19,14 @@ from alnair.control.loop import Loop
 from alnair.control.metrics import Metrics
 from alnair.control.overtime import overtime
 from alnair.control.profiles import Profiles
+from alnair.extender.verbs import Verbs
 from alnair.handlers.feeds import PodFeed
 from alnair.kube import Stream
 from alnair.ledger.ledger import Ledger
 from alnair.scheduling.profile import Profile, build_all
 from alnair.scheduling.registry import Registry
 from alnair.state import wire
+from alnair.state.loads import Decay
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +65,18 @@ class ConfigFile:
                 return
             self._content = content
             config = parse_config(content, origin=str(self._path))
-            build_all(config, self._registry, origin=str(self._path), limit=overtime)
+            built = build_all(config, self._registry, origin=str(self._path), limit=overtime)
         except BadConfig as error:
+            if isinstance(error.__cause__, OSError):
+                self._content = (
+                    None  # whatever stands there next is looked at, even if it is what stood there before
+                )
             self._refuse(str(error))
+            return
+        except Exception as error:
+            # Whatever it is, the file is looked at again when it changes: nobody else would notice that we stopped.
+            log.exception("%s cannot be used", self._path)
+            self._refuse(f"{self._path}: {type(error).__name__}: {error}")
             return
         self._complaint = ""
         self._metrics.config_good.set(1)
@@ -73,7 +84,7 @@ class ConfigFile:
             self.config = config
             log.info("%s has changed: %s", self._path, ", ".join(config.by_name()))
             if self.listener is not None:
-                self.listener.adopt()
+                self.listener.adopt(built)
 
     def _refuse(self, why: str) -> None:
         self._metrics.config_good.set(0)
@@ -84,34 +95,52 @@ class ConfigFile:
                 self.listener.complain(why)
 
 
+def decay_of(config: Config) -> Decay:
+    readings = config.readings
+    return Decay(readings.fresh_seconds, readings.half_life_seconds, readings.forgotten_seconds)
+
+
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """What a leader does with another config: the whole of it takes effect at once."""
+    """What a leader does with another config than the one that it began with: the whole of it takes effect at once."""
 
     file: ConfigFile
+    config: Config
     profiles: Profiles
     roster: Roster
     ledger: Ledger
     pods: PodFeed
     stream: Stream[wire.Pod]
     loop: Loop
+    extender: Verbs | None
     say: Callable[[str, str, bool], None]  # an event about the file: reason, note, whether it is a warning
 
     def begin(self) -> None:
+        """From now on. To begin to lead takes a while, and the file may have changed since."""
         self.file.listener = self
-        self._tell_what_is_broken()
+        if self.file.config != self.config:
+            self.adopt(self.file.profiles())
+        else:
+            self._tell_what_is_broken()
 
     def end(self) -> None:
         self.file.listener = None
 
-    def adopt(self) -> None:
+    def adopt(self, built: Mapping[str, Profile]) -> None:
         config = self.file.config
-        self.profiles.replace(self.file.profiles())
+        self.profiles.replace(built)
         self.roster.schedulers = frozenset(self.profiles)
         self.ledger.schedulers |= self.roster.schedulers  # records of profiles that are gone stay ours
+        self.ledger.state.loads.adopt(decay_of(config))
         self.pods.deliver(config.delivering())
+        self.pods.teach()
+        self.pods.measuring = config.measuring()
         self.stream.list_again()  # pods that were nobody's, or are read in another way now
         self.loop.adopt(config.topology.levels)
+        if self.extender is not None:
+            self.extender.adopt(config)
+        elif config.extender is not None:
+            self.say("ExtenderNotStarted", "the extender starts when the operator is started again", True)
         self.say("ConfigTaken", f"profiles: {', '.join(self.profiles)}", False)
         self._tell_what_is_broken()
 

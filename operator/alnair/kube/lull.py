@@ -28,10 +28,13 @@ class Lull:
         self._clock = clock
         self._quiet = asyncio.Event()
         self._quiet.set()
+        self._busy: set[str] = set()
         self._slots = asyncio.Semaphore(ERRANDS)
 
-    def busy(self, is_busy: bool) -> None:
-        if is_busy:
+    def busy(self, is_busy: bool, *, who: str = "") -> None:
+        """It is quiet when nobody who said that it is busy still says so."""
+        (self._busy.add if is_busy else self._busy.discard)(who)
+        if self._busy:
             self._quiet.clear()
         else:
             self._quiet.set()

@@ -118,9 +118,9 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "TMPDIR": str(folder)}
 
 
-def operator(installation: Installation, *, log: Path) -> Child:
+def operator(installation: Installation, *flags: str, log: Path) -> Child:
     """The operator as a child, not started yet. Start it from a thread that lives as long as it should."""
-    return Child("the operator", command(installation), log=log, environment=environment(log.parent))
+    return Child("the operator", command(installation, *flags), log=log, environment=environment(log.parent))
 
 
 def says_ready(log: Path) -> bool:

@@ -1,7 +1,8 @@
 """Remembered answers: what a profile's rules say of every node to a shape, kept from one plan to the next.
 
 Between two plans a few nodes change out of thousands, so only those are asked again. Only rules whose answer hangs on
-the node alone are remembered (FIXED and ROW); those that speak of other pods are asked anew each time.
+the node alone are remembered (FIXED and ROW); those that speak of other pods are asked anew each time. Measured loads
+change all the time: only a profile with a scorer that looks at them (`reads_load`) asks again for their sake.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from alnair.scheduling.plugins.interface import Floats
 from alnair.scheduling.profile import Profile
-from alnair.state.draft import Draft
+from alnair.state.draft import Draft, Ints
 from alnair.state.shapes import PodClass, PodShape
 
 MOST_BOARDS = 256
@@ -26,21 +27,33 @@ class Boards:
     """
 
     def __init__(self) -> None:
-        self._boards: OrderedDict[tuple[Profile, PodShape, str, int], tuple[int, Floats]] = OrderedDict()
+        self._boards: OrderedDict[tuple[Profile, PodShape, str, int], tuple[int, int, Floats]] = OrderedDict()
 
     def rated(self, pod: PodClass, profile: Profile, draft: Draft) -> Floats:
         """The local rating of every node; not to be written to."""
         stores = bool(pod.shape.claims or pod.shape.disks)
         key = (profile, pod.shape, pod.node_name, draft.volumes.version if stores else 0)
-        version, ratings = self._boards.get(key, (-1, None))
+        version, measured, ratings = self._boards.get(key, (-1, -1, None))
         if ratings is None or len(ratings) != len(draft.names):
             ratings = profile.rated_locally(pod, draft)
-        elif version < draft.version:
-            rows = np.flatnonzero(draft.changed_at > version)
+        else:
+            rows = _changed(profile, draft, version, measured)
             if len(rows):
                 ratings[rows] = profile.rated_locally(pod, draft.at(rows))
-        self._boards[key] = (draft.version, ratings)
+        self._boards[key] = (draft.version, draft.load.version, ratings)
         self._boards.move_to_end(key)
         if len(self._boards) > MOST_BOARDS:
             self._boards.popitem(last=False)
         return ratings
+
+
+def _changed(profile: Profile, draft: Draft, version: int, measured: int) -> Ints:
+    """The rows of which something is new to the profile since these versions of the books and of the loads."""
+    changed = np.zeros(len(draft.names), dtype=np.bool_)
+    if version < draft.version:
+        changed = draft.changed_at > version
+    if measured < draft.load.version and any(
+        getattr(scorer, "reads_load", False) for scorer, _ in profile.local_scorers
+    ):
+        changed = changed | (draft.load.changed_at > measured)
+    return np.flatnonzero(changed)

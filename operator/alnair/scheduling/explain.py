@@ -6,13 +6,14 @@ one the search ended with, so the sentences speak of the members that found no p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from alnair.scheduling.cards import pick
 from alnair.scheduling.plugins.gpu_cards import beyond_any_card, describe
+from alnair.scheduling.plugins.interface import Filter
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.words import agree, amount, count, sentence
 from alnair.state.draft import Draft, Ints
@@ -66,20 +67,27 @@ def requirement(shape: PodShape) -> str:
 def node_reasons(pod: PodClass, profile: Profile, draft: Draft) -> str:
     """`of 6 nodes: 3 …; 2 …; 1 …`: how many nodes failed for which first reason."""
     candidates = np.flatnonzero(draft.exists)
-    total = len(candidates)
-    if not total:
+    if not len(candidates):
         return "there are no nodes"
-    reasons: list[tuple[str, int]] = []
-    for rule in profile.filters:
+    failed = list(first_reasons(pod, profile.filters, draft, candidates))
+    left = np.setdiff1d(candidates, np.concatenate([candidates[:0], *(rows for *_, rows in failed)]))
+    reasons = [(phrase, len(rows)) for _, phrase, rows in failed]
+    reasons += _beyond_rules(pod, profile, draft, left)
+    told = "; ".join(agree(number, reason) for reason, number in reasons)
+    return f"of {count(len(candidates), 'node')}: {told}"
+
+
+def first_reasons(
+    pod: PodClass, filters: Iterable[Filter], draft: Draft, rows: Ints
+) -> Iterator[tuple[Filter, str, Ints]]:
+    """Those of the rows that fail, each under the first rule that it fails: the rule, what it says, of which rows."""
+    for rule in filters:
         if not rule.concerns(pod, draft):
             continue
-        failed = candidates[~rule.passes(pod, draft)[candidates]]
+        failed = rows[~rule.passes(pod, draft)[rows]]
         if len(failed):
-            reasons += rule.reasons(pod, draft, failed)
-            candidates = np.setdiff1d(candidates, failed)
-    reasons += _beyond_rules(pod, profile, draft, candidates)
-    told = "; ".join(agree(number, reason) for reason, number in reasons)
-    return f"of {count(total, 'node')}: {told}"
+            yield from ((rule, phrase, told) for phrase, told in rule.reasons(pod, draft, failed))
+            rows = np.setdiff1d(rows, failed)
 
 
 def _beyond_rules(pod: PodClass, profile: Profile, draft: Draft, rows: Ints) -> list[tuple[str, int]]:

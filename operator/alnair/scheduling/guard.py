@@ -44,6 +44,7 @@ class Guarded:
         self.name: str = rule.name
         scope = getattr(rule, "scope", Scope.DOMAIN)  # in doubt it is asked anew each time
         self.scope = scope if isinstance(scope, Scope) else Scope.DOMAIN
+        self.reads_load = bool(getattr(rule, "reads_load", False))
         self.rule = rule
         self.package = package
         self._limit = limit
@@ -51,7 +52,9 @@ class Guarded:
     def call(self, point: str, work: Callable[[], T]) -> T:
         try:
             return self.ask(work)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise  # a person's
+        except BaseException as error:  # a rule that calls sys.exit ends itself and nobody else
             raise self.failed(point, error) from error
 
     def ask(self, work: Callable[[], T]) -> T:
@@ -72,10 +75,12 @@ class Guarded:
             "passes", lambda: _yes_or_no(self.rule.passes(pod, draft.sealed()), len(draft.names))
         )
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         if not hasattr(self.rule, "reasons"):
-            return [(f"does not pass {self.name}", len(failed))]
-        return self.call("reasons", lambda: _phrases(self.rule.reasons(pod, draft.sealed(), failed.copy())))
+            return [(f"does not pass {self.name}", failed)]
+        return self.call(
+            "reasons", lambda: _phrases(self.rule.reasons(pod, draft.sealed(), failed.copy()), failed)
+        )
 
     def score(self, pod: PodClass, draft: Draft) -> Floats:
         return self.call("score", lambda: _parts(self.rule.score(pod, draft.sealed()), len(draft.names)))
@@ -145,5 +150,24 @@ def _position(answer: Any, count: int) -> int:
     return int(answer)
 
 
-def _phrases(answer: Any) -> list[tuple[str, int]]:
-    return [(str(phrase)[:200], int(count)) for phrase, count in answer]
+def _phrases(answer: Any, failed: Ints) -> list[tuple[str, Ints]]:
+    told = [(_phrase(text), _rows(rows)) for text, rows in answer]
+    spoken_of = sorted(row for _, rows in told for row in rows.tolist())
+    if spoken_of != sorted(failed.tolist()):
+        raise Nonsense("each node that failed has one reason, and no other node has; it gave others")
+    return told
+
+
+def _phrase(answer: Any) -> str:
+    """People read it after a number: `3 have no GPUs`."""
+    verb, _, rest = str(answer)[:200].partition(" ")
+    if verb not in ("is", "has", "does") or not rest:
+        raise Nonsense(f"a reason starts with is, has or does; it gave {str(answer)[:50]!r}")
+    return f"{verb} {rest}"
+
+
+def _rows(answer: Any) -> Ints:
+    rows = np.asarray(answer)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise Nonsense(f"the nodes of a reason are an array of rows; it gave {str(answer)[:50]!r}")
+    return rows.astype(np.int64)

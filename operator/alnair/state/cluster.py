@@ -22,7 +22,15 @@ from alnair.state.columns import ImageColumn, LabelColumn
 from alnair.state.company import Company
 from alnair.state.draft import Draft
 from alnair.state.holding import CardUse, Holding, footprint, parse_annotation
-from alnair.state.inventory import NO_CARDS, Inventory, conclude, distances, guard_against_renaming
+from alnair.state.inventory import (
+    NO_CARDS,
+    Inventory,
+    conclude,
+    distances,
+    guard_against_renaming,
+    nearest_pairs,
+)
+from alnair.state.loads import Decay, Loads
 from alnair.state.nodes import Node, steadied
 from alnair.state.pods import Pod
 from alnair.state.refusals import Refusals
@@ -66,7 +74,13 @@ class ClusterState(Table):
     `on_cards` is called with a node's name when its cards are others than before (before, now), the books being right.
     """
 
-    def __init__(self, *, sharers: int = SHARERS_A_CARD, on_freed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        *,
+        sharers: int = SHARERS_A_CARD,
+        decay: Decay | None = None,
+        on_freed: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__()
         self.on_cards: Callable[[str, Inventory, Inventory], None] = lambda node, before, after: None
         self.pods: dict[str, Pod] = {}
@@ -78,6 +92,7 @@ class ClusterState(Table):
         self.services = Services()
         self.refusals = Refusals(self._refusals_changed)
         self.zones = Zones()
+        self.loads = Loads(decay)
         self.company = Company(self._everyone, on_volumes=self.volumes.attached.moved)
         self.version = 0
         self.freed = 0
@@ -130,11 +145,20 @@ class ClusterState(Table):
             if charge.node == name and charge.guest is not None:
                 self.company.leave(row, charge.guest)
         self._write_columns(row, None, None)
+        self.loads.drop(name)
         self._drop_row(name)
         self._change(row)
         self._free(row)  # a domain that is gone may be what a spread rule waited for
         if cards != NO_CARDS:
             self.on_cards(name, cards, NO_CARDS)
+
+    def put_readings(self, node: wire.Node, *, now: float, wall: float) -> None:
+        """What its profiler measured; after `put_node`. Only a wish, so nobody is woken."""
+        meta = node.metadata
+        row = self.loads.put(meta.name, meta.annotations, now=now, wall=wall, managed=meta.managed_fields)
+        if row is not None:
+            self.loads.free_compute[row] = self.card_free_compute[row]
+            self.loads.free_memory[row] = self.card_free_memory[row]
 
     def put_topology(self, name: str, topology: NodeResourceTopology) -> None:
         self.topologies[name] = topology
@@ -193,6 +217,7 @@ class ClusterState(Table):
             free=self.free,
             card_ids=self._card_ids,
             card_links=self._card_links,
+            nearest_pairs=self.nearest_pairs,
             models=self._models,
             card_model=self.card_model,
             card_index=self.card_index,
@@ -209,6 +234,7 @@ class ClusterState(Table):
             services=self.services,
             refusals=self.refusals,
             zones=self.zones,
+            load=self.loads.load(),
             label_column=self.label_column,
             image_column=self.image_column,
             version=self.version,
@@ -462,6 +488,7 @@ class ClusterState(Table):
         self.sliced[row] = 0
         self._card_ids[row] = tuple(card.id for card in inventory.cards)
         self._card_links[row] = distances(inventory.cards)
+        self.nearest_pairs[row] = nearest_pairs(self._card_links[row])
         for index, card in enumerate(inventory.cards):
             self.card_memory[row, index] = self.card_free_memory[row, index] = card.memory_mib
             self.card_free_compute[row, index] = 100
@@ -471,6 +498,7 @@ class ClusterState(Table):
             self.card_index[row, index] = card.index
             self.card_model[row, index] = _interned(card.model, self._models, self._model_index)
         self._apply_uses(row, held, +1)
+        self.loads.seat(node.name, row, [card.index for card in inventory.cards])
         self._change(row)
         self._free(row)
         if inventory != known:
@@ -504,6 +532,7 @@ class ClusterState(Table):
 
     def _grown(self, rows: int) -> None:
         self.company.resize(rows)
+        self.loads.resize(rows, self.card_memory.shape[1])
         self._label_columns.clear()
         self._image_columns.clear()
 

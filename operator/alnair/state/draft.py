@@ -25,6 +25,7 @@ from alnair.state import wire
 from alnair.state.columns import ImageColumn, LabelColumn
 from alnair.state.company import Company
 from alnair.state.holding import ContainerShare, footprint
+from alnair.state.loads import Load
 from alnair.state.refusals import Refusals
 from alnair.state.selectors import Pods
 from alnair.state.services import Services
@@ -34,6 +35,7 @@ from alnair.state.zones import Zones
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 
 Taken = tuple[int, PodClass | None, Sequence[ContainerShare], int]
 
@@ -59,6 +61,9 @@ class Draft:
     card_links: Sequence[
         Ints | None
     ]  # a row's distances card to card (C x C, smaller is nearer); None = unknown
+    nearest_pairs: (
+        Floats  # N: the part of its pairs of cards that are as near as the nearest; 1 = nobody tells
+    )
     card_model: Ints  # N x C
     card_index: Ints  # N x C, as the driver counts the node's cards
     card_numa: Ints  # N x C, NUMA node; -1 = unknown
@@ -74,6 +79,7 @@ class Draft:
     services: Services
     refusals: Refusals
     zones: Zones  # NUMA nodes; what `take` puts there is in the journal
+    load: Load  # measured: N, and N x C; `take` leaves it alone
     label_column: Callable[[str], LabelColumn]  # of all nodes too
     image_column: Callable[[str], ImageColumn]
     version: int  # of the books
@@ -120,6 +126,7 @@ class Draft:
             free=self.free[part],
             card_ids=card_ids,
             card_links=card_links,
+            nearest_pairs=self.nearest_pairs[part],
             card_model=self.card_model[part],
             card_index=self.card_index[part],
             card_numa=self.card_numa[part],
@@ -130,6 +137,7 @@ class Draft:
             card_free_slots=self.card_free_slots[part],
             card_users=self.card_users[part],
             card_exclusive=self.card_exclusive[part],
+            load=self.load.at(part),
         )
 
     def sealed(self) -> Draft:
@@ -141,7 +149,7 @@ class Draft:
                 arrays[each.name] = value.view()
                 arrays[each.name].flags.writeable = False
         whole = None if self.whole is None else self.whole.sealed()
-        return replace(self, whole=whole, journal=[], **arrays)
+        return replace(self, whole=whole, load=self.load.sealed(), journal=[], **arrays)
 
     def _changed(self, **changes: object) -> Draft:
         """As `dataclasses.replace`, but fast: this is done several times for every pod."""

@@ -10,7 +10,7 @@ from alnair.api import names
 from alnair.api.quantity import BadQuantity, milli, whole
 from alnair.state import wire
 from alnair.state.pods import MOST_OF_A_RESOURCE
-from alnair.state.readings import ROUNDING_MIB, UNREADABLE, size_read
+from alnair.state.readings import ROUNDING_MIB, UNREADABLE, card_read
 
 # What a node says of its cards. Of readings that change every few seconds only the card's size is taken: a node that
 # only got warmer has not changed for the books.
@@ -111,5 +111,5 @@ def _of_cards(annotations: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     told = [(key, text) for key, text in annotations.items() if key in CARD_ANNOTATIONS]
     for key, text in annotations.items():
         if key.startswith(_READINGS) and names.GPU_READING.fullmatch(key):
-            told.append((key, size_read(text)))
+            told.append((key, card_read(text).mib))
     return tuple(sorted(told))

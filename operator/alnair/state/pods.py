@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from alnair.api import names
 from alnair.api.gpurequest import NO_GPU, BadRequest, gpu_request
 from alnair.api.nearness import Wish, wish_in
+from alnair.api.peaks import Peak, peak_in
 from alnair.api.quantity import BILLION, BadQuantity, nano
 from alnair.state import wire
 from alnair.state.alignment import CARD_RESOURCES, AlignmentReader
@@ -55,6 +56,9 @@ class Pod:
     nominated: str = ""  # the node that a preemption made room on for it
     wish: Wish | None = None  # where its gang is to be together
     labels: Mapping[str, str] = field(default_factory=dict)
+    peak: Peak | None = (
+        None  # what its controller tells that its like used; what it tells itself is in the shape
+    )
 
     @property
     def terminal(self) -> bool:
@@ -160,6 +164,7 @@ class PodReader:
             gpu=gpu,
             alignment=alignment,
             told=told,
+            peak=peak_in(meta.annotations),
             **placement_rules(meta, spec),
         )
         return shape, problem

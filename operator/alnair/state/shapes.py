@@ -10,9 +10,11 @@ A shape is a value with a hash of its own, kept: it is looked up with every even
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from alnair.api.gpurequest import NO_GPU, GpuRequest
+from alnair.api.peaks import Peak
 from alnair.state import wire
 from alnair.state.alignment import Alignment
 from alnair.state.selectors import Labels, NodeTerm, PodSet, PodTerm
@@ -107,6 +109,7 @@ class PodShape:
     images: tuple[str, ...] = ()  # of each container, with a tag
     mounted_images: tuple[str, ...] = ()  # of image volumes
     alignment: Alignment | None = None  # what the kubelet aligns with NUMA nodes; None = nothing
+    peak: Peak | None = None  # what its like used at most before; None = nobody tells
     tags: tuple[Tag, ...] = field(init=False, compare=False, repr=False)
     selecting: bool = field(init=False, compare=False, repr=False)
     """It has rules about other pods: asks who is where."""
@@ -141,11 +144,18 @@ class PodShape:
             self.images,
             self.mounted_images,
             self.alignment,
+            self.peak,
         )
         object.__setattr__(self, "_hash", hash(parts))
 
     def __hash__(self) -> int:
         return self._hash
+
+
+@lru_cache(maxsize=1024)
+def with_peak(shape: PodShape, peak: Peak) -> PodShape:
+    """The same, of pods whose like used so much before."""
+    return replace(shape, peak=peak)
 
 
 @dataclass(frozen=True, slots=True)

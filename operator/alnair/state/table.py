@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from alnair.state.draft import Bools, Ints
+from alnair.state.draft import Bools, Floats, Ints
 
 FIRST_COLUMNS = ("cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu")
 FIRST_ROWS = 16
@@ -70,6 +70,7 @@ class Table:
         self.free = np.zeros((rows, columns), dtype=np.int64)
         self.changed_at = np.zeros(rows, dtype=np.int64)
         self.freed_at = np.zeros(rows, dtype=np.int64)
+        self.nearest_pairs = np.zeros(rows)
         self._all_rows = np.arange(rows)
         self.card_memory = np.zeros((rows, cards), dtype=np.int64)
         self.card_model = np.zeros((rows, cards), dtype=np.int64)
@@ -96,7 +97,7 @@ class Table:
             self.card_exclusive,
         )
 
-    def _arrays(self) -> tuple[Ints | Bools, ...]:
+    def _arrays(self) -> tuple[Ints | Bools | Floats, ...]:
         return (
             self.exists,
             self.ready,
@@ -108,6 +109,7 @@ class Table:
             self.free,
             self.changed_at,
             self.freed_at,
+            self.nearest_pairs,
             *self._card_arrays(),
         )
 

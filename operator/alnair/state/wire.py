@@ -17,10 +17,11 @@ def present(raw: Raw) -> bool:
     return bytes(raw) not in (b"", b"null")
 
 
-class OwnerReference(Struct):
+class OwnerReference(Struct, rename="camel"):
     kind: str
     name: str
     uid: str
+    api_version: str = ""
     controller: bool | None = None
 
 
@@ -34,6 +35,13 @@ class Metadata(Struct, rename="camel"):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: list[OwnerReference] = []
+
+
+class ManagedFields(Struct):
+    """What one writer wrote, and when it last changed any of it."""
+
+    time: str = ""
+    fields: Raw = msgspec.field(default=ABSENT, name="fieldsV1")
 
 
 # The apiserver sends quantities as strings; an integer is what a hand-made list may hold.
@@ -288,8 +296,12 @@ class NodeStatus(Struct, rename="camel"):
     images: list[ContainerImage] = []
 
 
+class NodeMetadata(Metadata, rename="camel"):
+    managed_fields: Raw = ABSENT  # read by state/loads, of nodes with readings that are new to us
+
+
 class Node(Struct):
-    metadata: Metadata
+    metadata: NodeMetadata
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 

@@ -13,26 +13,46 @@ from alnair.api.profiles import BASELINES, Filters
 GOOD = "profiles: [{schedulerName: a, scorers: [{name: BinPack, weight: 2}], picker: best-fit}]"
 
 
+@pytest.mark.parametrize(
+    ("readings", "complaint"),
+    [
+        ("{freshSeconds: 0}", "readings.freshSeconds"),
+        ("{halfLifeSeconds: .inf}", "readings.halfLifeSeconds"),
+        ("{forgottenSeconds: soon}", "readings.forgottenSeconds"),
+        ("{freshSeconds: 60, forgottenSeconds: 30}", "forgottenSeconds is less than freshSeconds"),
+        ("{period: 30}", "readings.period: is no field"),
+    ],
+)
+def test_times_that_make_no_sense_are_refused(readings: str, complaint: str) -> None:
+    profile = "{schedulerName: x, scorers: [BinPack], picker: best-fit}"
+    with pytest.raises(BadConfig, match=complaint):
+        parse_config(f"profiles: [{profile}]\nreadings: {readings}", origin="f")
+
+
 def test_the_shipped_profiles() -> None:
     assert [profile.scheduler_name for profile in DEFAULT.profiles] == [
         names.PROFILE_DEFAULT,
         names.PROFILE_COST_SAVING,
         names.PROFILE_HIGH_PERFORMANCE,
         names.PROFILE_BEST_FIT,
+        names.PROFILE_UTILIZATION,
+        names.PROFILE_UTILSCHED,
     ]
     spread = DEFAULT.profile(names.PROFILE_HIGH_PERFORMANCE)
     assert spread is not None
     assert (spread.scorers[0].name, spread.picker.name) == ("Spread", "worst-fit")
+    wishes = {
+        "NodeAffinity": 2,
+        "InterPodAffinity": 2,
+        "PodTopologySpread": 2,
+        "TaintToleration": 3,
+        "ImageLocality": 1,
+    }
     for profile in DEFAULT.profiles:
-        first, *wishes = profile.scorers
-        assert (first.weight, profile.filters) == (1, Filters())
-        assert {wish.name: wish.weight for wish in wishes} == {
-            "NodeAffinity": 2,
-            "InterPodAffinity": 2,
-            "PodTopologySpread": 2,
-            "TaintToleration": 3,
-            "ImageLocality": 1,
-        }
+        weights = {scorer.name: scorer.weight for scorer in profile.scorers}
+        others = sum(weight for name, weight in weights.items() if name not in wishes)
+        assert {name: weight / others for name, weight in weights.items() if name in wishes} == wishes
+        assert profile.filters == Filters()
     assert DEFAULT.profile("default-scheduler") is None
 
 
@@ -171,3 +191,19 @@ def test_a_profile_of_the_file_goes_before_a_baseline_of_its_name() -> None:
     profile = config.profile("alnair-fgd")
     assert profile is not None
     assert profile.scorers[0].name == "BinPack"
+
+
+def test_aliases_that_stand_for_more_than_fits_into_memory_are_refused() -> None:
+    lines = ["x0: &x0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    lines += [f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]" for n in range(1, 12)]
+    bomb = "\n".join(lines)
+    with pytest.raises(BadConfig, match="aliases counted"):
+        parse_config(bomb, origin="f")
+    with pytest.raises(BadConfig, match="aliases counted"):
+        parse_config("x: &x [*x]", origin="f")
+
+
+@pytest.mark.parametrize("text", ["profiles: 2026-13-01", "profiles: !!int x", "profiles: !!float y"])
+def test_a_scalar_that_is_not_what_it_looks_like_is_refused(text: str) -> None:
+    with pytest.raises(BadConfig, match="f: is not valid YAML"):
+        parse_config(text, origin="f")

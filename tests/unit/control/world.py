@@ -37,6 +37,7 @@ from alnair.control.publishing import Publisher
 from alnair.control.reports import Reports
 from alnair.handlers import podgroup
 from alnair.handlers.feeds import NodeFeed, PodFeed
+from alnair.handlers.owners import Owners
 from alnair.handlers.resync import Resync
 from alnair.handlers.storage import KINDS, StorageFeed
 from alnair.handlers.topology import Topologies
@@ -128,9 +129,11 @@ class Leader:
             reports=self.reports,
             clock=self.clock,
             delivering=world.delivering,
+            measuring=frozenset({names.PROFILE_UTILIZATION}),
+            owners=Owners(client, clock=self.clock),
             on_arrival=self.profiles.arrived,
         )
-        self._nodes = NodeFeed(state=self.state, ledger=self.ledger, reports=self.reports)
+        self._nodes = NodeFeed(state=self.state, ledger=self.ledger, reports=self.reports, clock=self.clock)
         self._storage = {
             kind.path.rsplit("/", 1)[1]: StorageFeed(kind, state=self.state, ledger=self.ledger)
             for kind in KINDS

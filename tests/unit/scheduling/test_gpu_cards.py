@@ -25,7 +25,8 @@ def passes(cluster: Cluster, asking: PodBuilder) -> bool:
 
 def reasons(cluster: Cluster, asking: PodBuilder) -> list[tuple[str, int]]:
     draft, shape = cluster.state.draft(), cluster.kind(asking)
-    return list(RULE.reasons(shape, draft, np.flatnonzero(draft.exists & ~RULE.passes(shape, draft))))
+    failed = np.flatnonzero(draft.exists & ~RULE.passes(shape, draft))
+    return [(phrase, len(rows)) for phrase, rows in RULE.reasons(shape, draft, failed)]
 
 
 NO_COMPUTE = (

@@ -19,6 +19,37 @@ admissionregistration.k8s.io/v1
 [{{- range $index, $name := include "alnair.schedulers" . | fromJsonArray }}{{ if $index }}, {{ end }}'{{ $name }}'{{ end -}}]
 {{- end -}}
 
+{{- /* A pod that gets its cards from this release: (list $ "object"), or "oldObject". Of kube-scheduler's pods only those
+that ask for what it sends to the extender; the others are left alone. */ -}}
+{{- define "alnair.cel.ours" -}}
+{{- $root := index . 0 }}{{ $pod := index . 1 }}
+{{- if $root.Values.extender.enabled -}}
+({{ $pod }}.spec.schedulerName in {{ include "alnair.cel.schedulers" $root }}
+{{- ` || ` -}}
+({{ $pod }}.spec.schedulerName in {{ include "alnair.cel.guests" $root }}
+{{- ` && ` -}}
+({{ $pod }}.spec.containers + {{ $pod }}.spec.?initContainers.orValue([])).exists(c, {{ include "alnair.cel.managed" $root }}.exists(r, r in c.?resources.?limits.orValue({})))))
+{{- else -}}
+{{ $pod }}.spec.schedulerName in {{ include "alnair.cel.schedulers" $root }}
+{{- end -}}
+{{- end -}}
+
+{{- /* kube-scheduler's schedulerNames whose pods the extender serves. */ -}}
+{{- define "alnair.cel.guests" -}}
+[{{- range $index, $name := .Values.extender.schedulerNames }}{{ if $index }}, {{ end }}'{{ $name }}'{{ end -}}]
+{{- end -}}
+
+{{- /* What kube-scheduler sends a pod to the extender for. */ -}}
+{{- define "alnair.cel.managed" -}}
+['alnair/vgpu-memory', 'alnair/vgpu-compute', 'nvidia.com/gpumem', 'nvidia.com/gpumem-percentage', 'nvidia.com/gpucores'
+{{- if .Values.extender.wholeCards }}, 'nvidia.com/gpu'{{ end }}]
+{{- end -}}
+
+{{- /* It asks for cards in a way that kube-scheduler does not see. */ -}}
+{{- define "alnair.cel.unseen" -}}
+(object.spec.schedulerName in {{ include "alnair.cel.guests" . }} && ['ai.centaurus.io/gpu-memory', 'ai.centaurus.io/gpu-count'].exists(key, key in object.metadata.?annotations.orValue({})))
+{{- end -}}
+
 {{- define "alnair.cel.ourKey" -}}
 (key.contains('.env.ai.centaurus.io/') || key in ['ai.centaurus.io/node', 'ai.centaurus.io/alnair-gpu-id', 'ai.centaurus.io/gpu-slices'])
 {{- end -}}

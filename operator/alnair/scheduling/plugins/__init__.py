@@ -6,10 +6,13 @@ cheapest to mend stands first.
 
 from __future__ import annotations
 
+from alnair.scheduling.plugins.allocated import Allocated
 from alnair.scheduling.plugins.allocation_scores import BinPack, Spread
 from alnair.scheduling.plugins.balanced_resource import BalancedResource
 from alnair.scheduling.plugins.baselines import Clustering, DotProduct, Packing, Random, TightestNode
+from alnair.scheduling.plugins.basic import Basic
 from alnair.scheduling.plugins.card_order import BestFit, WorstFit
+from alnair.scheduling.plugins.coolest import Coolest
 from alnair.scheduling.plugins.delivery import Delivery
 from alnair.scheduling.plugins.equal import Equal
 from alnair.scheduling.plugins.fragmentation import FGD
@@ -42,6 +45,7 @@ from alnair.scheduling.plugins.requested_to_capacity_ratio import RequestedToCap
 from alnair.scheduling.plugins.service_affinity import ServiceAffinity, ServiceAntiAffinity
 from alnair.scheduling.plugins.service_spreading import ServiceSpreading
 from alnair.scheduling.plugins.taint_toleration import PreferUntainted, TaintToleration
+from alnair.scheduling.plugins.utilization import Utilization
 from alnair.scheduling.plugins.volume_binding import VolumeBinding
 from alnair.scheduling.plugins.volume_restrictions import VolumeRestrictions
 from alnair.scheduling.plugins.volume_zone import VolumeZone
@@ -87,6 +91,9 @@ SCORERS: dict[str, type[Scorer]] = {
         Potential,
         Protection,
         TightestNode,
+        Basic,
+        Utilization,
+        Allocated,
         LeastNUMANodes,
         NUMACost,
         PreferredNodeAffinity,
@@ -101,7 +108,9 @@ SCORERS: dict[str, type[Scorer]] = {
         Random,
     )
 }
-PICKERS: dict[str, type[Picker]] = {rule.name: rule for rule in (BestFit, WorstFit, Potential, FGD, Random)}
+PICKERS: dict[str, type[Picker]] = {
+    rule.name: rule for rule in (BestFit, WorstFit, Coolest, Potential, FGD, Random)
+}
 SORTERS: dict[str, type[Sorter]] = {rule.name: rule for rule in (FewestCards, MostCards)}
 
 __all__ = ["FILTERS", "PICKERS", "SCORERS", "SORTERS", "Filter", "Picker", "Scorer", "Sorter"]

@@ -25,12 +25,12 @@ class Delivery:
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
         return draft.owned if pod.shape.told else ~draft.owned
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         if any(not demand.whole for demand in pod.shape.gpu.demands):
-            return [("has its GPUs owned by a device plugin, which gives no slices", len(failed))]
+            return [("has its GPUs owned by a device plugin, which gives no slices", failed)]
         if pod.shape.told:
             why = "has its GPUs owned by a device plugin, and the pod is made to be told its cards by Alnair"
-            return [(why, len(failed))]
+            return [(why, failed)]
         remedy = f"create it again with nodeSelector {names.GPU_OWNER}: {names.OWNED_BY_ALNAIR}"
         with_cards = (draft.card_memory[failed] > 0).any(axis=1)
         reasons = [
@@ -40,4 +40,4 @@ class Delivery:
             ),
             ("has no GPUs", ~with_cards),
         ]
-        return [(phrase, int(where.sum())) for phrase, where in reasons if where.any()]
+        return [(phrase, failed[where]) for phrase, where in reasons if where.any()]

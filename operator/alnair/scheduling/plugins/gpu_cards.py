@@ -67,39 +67,39 @@ class GPUCards:
         plugin = ~draft.owned & (idle_counted(draft) >= _whole_at_once(gpu)) & self._any_would_do(gpu, draft)
         return own | (plugin & ~self._disputed(draft))
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         far = self._served(pod, draft, None)[failed]
         if far.any():
             phrase = "has such cards, but on other NUMA nodes than the kubelet would align the pod with"
-            return [(phrase, int(far.sum())), *self._why_not(pod, draft, failed[~far])]
+            return [(phrase, failed[far]), *self._why_not(pod, draft, failed[~far])]
         return self._why_not(pod, draft, failed)
 
-    def _why_not(self, pod: PodClass, draft: Draft, failed: Ints) -> list[tuple[str, int]]:
+    def _why_not(self, pod: PodClass, draft: Draft, failed: Ints) -> list[tuple[str, Ints]]:
         gpu = pod.shape.gpu
         with_cards = failed[(draft.card_memory[failed] > 0).any(axis=1) | self._advertised(draft)[failed]]
         reasons = []
-        if without := len(failed) - len(with_cards):
+        if len(without := np.setdiff1d(failed, with_cards)):
             reasons.append(("has no GPUs", without))
         rows = with_cards[of_allowed_model(gpu, draft)[with_cards].any(axis=1) | (not gpu.choice.by_model)]
-        if others := len(with_cards) - len(rows):
+        if len(others := np.setdiff1d(with_cards, rows)):
             reasons.append((f"has no GPU of model {gpu.choice}", others))
         if not gpu.from_plugin:
             mine = rows[draft.owned[rows]]
-            if others := len(rows) - len(mine):
+            if len(others := np.setdiff1d(rows, mine)):
                 reasons.append((f"has its GPUs owned by a device plugin, which {_never_gives(gpu)}", others))
             rows = mine
         named = rows[chosen(gpu, draft)[rows].any(axis=1) | (not gpu.choice.by_name)]
-        if others := len(rows) - len(named):
+        if len(others := np.setdiff1d(rows, named)):
             reasons.append(("has none of the GPUs that the pod names", others))
         if any(not demand.whole for demand in gpu.demands):
             return reasons + self._why_no_slice(pod, draft, named)
         return reasons + self._why_no_whole_card(gpu, draft, named)
 
-    def _why_no_slice(self, pod: PodClass, draft: Draft, rows: Ints) -> list[tuple[str, int]]:
+    def _why_no_slice(self, pod: PodClass, draft: Draft, rows: Ints) -> list[tuple[str, Ints]]:
         reasons = []
         counted = dict(pod.shape.requests).get(names.NVIDIA_GPU, 0)
         fitting = rows[~(self._advertised(draft) & (idle_counted(draft) < counted))[rows]]
-        if others := len(rows) - len(fitting):
+        if len(others := np.setdiff1d(rows, fitting)):
             reasons.append((f"has too few {names.NVIDIA_GPU} left ({counted} needed)", others))
         if whole := tuple(demand for demand in pod.shape.gpu.demands if demand.whole):
             beside = replace(pod.shape.gpu, demands=whole)
@@ -107,19 +107,19 @@ class GPUCards:
             reasons += self._why_no_whole_card(beside, draft, lacking)
             fitting = np.setdiff1d(fitting, lacking)
         if len(fitting):
-            reasons.append((self._largest_slice(pod.shape.gpu, draft, fitting), len(fitting)))
+            reasons.append((self._largest_slice(pod.shape.gpu, draft, fitting), fitting))
         return reasons
 
-    def _why_no_whole_card(self, gpu: GpuRequest, draft: Draft, rows: Ints) -> list[tuple[str, int]]:
+    def _why_no_whole_card(self, gpu: GpuRequest, draft: Draft, rows: Ints) -> list[tuple[str, Ints]]:
         reasons = []
         undisputed = rows[~self._disputed(draft)[rows]]
-        if others := len(rows) - len(undisputed):
+        if len(others := np.setdiff1d(rows, undisputed)):
             reasons.append(
                 ("has GPUs owned by a device plugin, which may give some that pods have from Alnair", others)
             )
         rows = undisputed
         certain = rows[(draft.owned | self._any_would_do(gpu, draft))[rows]]
-        if others := len(rows) - len(certain):
+        if len(others := np.setdiff1d(rows, certain)):
             what = "of several models" if gpu.choice.by_model else "of unknown or too small size"
             reasons.append((f"has GPUs {what} owned by a device plugin, which may give any", others))
         if len(certain):
@@ -131,7 +131,7 @@ class GPUCards:
             where = f", {draft.names[certain[best]]} has {most}" if most else ""
             size = f" of {memory(least)} or more" if least else ""
             reasons.append(
-                (f"has too few free whole GPUs{size} ({needed} needed on one node{where})", len(certain))
+                (f"has too few free whole GPUs{size} ({needed} needed on one node{where})", certain)
             )
         return reasons
 

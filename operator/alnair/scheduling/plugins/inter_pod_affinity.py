@@ -69,7 +69,7 @@ class InterPodAffinity:
                 mask &= ~np.isin(draft.label(term.topology_key), closed[closed >= 0])
         return mask
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         reasons = []
         for told, mask in (
             (f"has no pods near that match {_listed(pod.shape.near)}", self.near(pod, draft)),
@@ -78,7 +78,7 @@ class InterPodAffinity:
         ):
             lacking = failed[~mask[failed]]
             if len(lacking):
-                reasons.append((told, len(lacking)))
+                reasons.append((told, lacking))
                 failed = np.setdiff1d(failed, lacking)
         return reasons
 

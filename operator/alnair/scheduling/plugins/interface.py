@@ -17,7 +17,7 @@ class may serve several points, a scorer that picks cards too, say: then a profi
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -53,8 +53,18 @@ class Filter(Protocol):
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
         """One answer a node."""
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
-        """Why these rows failed: (phrase that starts with is, has or does, how many nodes)."""
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
+        """Why these rows failed: (phrase that starts with is, has or does, those of them that it is true of)."""
+
+
+def by_phrase(rows: Ints, phrase: Callable[[int], str]) -> list[tuple[str, Ints]]:
+    """Rows of which the same is to be said, the most common first; an empty phrase says nothing."""
+    found: dict[str, list[int]] = {}
+    for row in rows.tolist():
+        found.setdefault(phrase(row), []).append(row)
+    found.pop("", None)
+    most_common = sorted(found.items(), key=lambda pair: -len(pair[1]))
+    return [(told, np.array(there, dtype=np.int64)) for told, there in most_common]
 
 
 @runtime_checkable
@@ -80,7 +90,11 @@ class Linear(Protocol):
 
 
 class Scorer(Protocol):
-    """How good is a node that passed? From 0 (worst) to 1 (best)."""
+    """How good is a node that passed? From 0 (worst) to 1 (best).
+
+    One that looks at `draft.load`, what was measured, has an attribute `reads_load = True`: otherwise its scores are
+    remembered while loads change.
+    """
 
     name: str
     scope: Scope

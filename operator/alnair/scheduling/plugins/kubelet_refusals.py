@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
-from alnair.scheduling.plugins.interface import Scope
+from alnair.scheduling.plugins.interface import Scope, by_phrase
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass
 
@@ -23,10 +22,12 @@ class KubeletRefusals:
         refused = draft.refusals.of(pod.shape)
         return np.array([name not in refused for name in draft.names], dtype=np.bool_)
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         refused = draft.refusals.of(pod.shape)
-        by_reason = Counter(refused[draft.names[row]].reason for row in failed)
-        return [
-            (f"has a kubelet that refused such a pod ({reason}) and is left alone for a while", number)
-            for reason, number in by_reason.most_common()
-        ]
+        return by_phrase(
+            failed,
+            lambda row: (
+                f"has a kubelet that refused such a pod ({refused[draft.names[row]].reason}) "
+                "and is left alone for a while"
+            ),
+        )

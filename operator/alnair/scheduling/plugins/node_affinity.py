@@ -67,9 +67,9 @@ class NodeAffinity:
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
         return matches_any(pod.shape.node_terms or (), draft)
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         wanted = " or ".join(str(term) for term in pod.shape.node_terms or ()) or "nothing"
-        return [(f"does not match the node affinity {wanted}", len(failed))]
+        return [(f"does not match the node affinity {wanted}", failed)]
 
 
 class PreferredNodeAffinity:

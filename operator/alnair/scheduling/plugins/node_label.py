@@ -39,6 +39,6 @@ class NodeLabel:
             mask &= draft.label(label) < 0
         return mask
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         wanted = [*self._options.present, *(f"no {label}" for label in self._options.absent)]
-        return [(f"does not have the labels that this profile is for ({', '.join(wanted)})", len(failed))]
+        return [(f"does not have the labels that this profile is for ({', '.join(wanted)})", failed)]

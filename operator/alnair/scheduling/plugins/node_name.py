@@ -21,5 +21,5 @@ class NodeName:
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
         return np.array([name == pod.node_name for name in draft.names], dtype=np.bool_)
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
-        return [(f"is not the node {pod.node_name} that the pod names", len(failed))]
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
+        return [(f"is not the node {pod.node_name} that the pod names", failed)]

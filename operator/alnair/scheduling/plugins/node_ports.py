@@ -29,9 +29,9 @@ class NodePorts:
                     taken.update(rows)
         return ~draft.among(taken) & draft.exists
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         ports = ", ".join(str(port) for port in pod.shape.ports)
-        return [(f"has a pod with host port {ports} already", len(failed))]
+        return [(f"has a pod with host port {ports} already", failed)]
 
     # -- for the exact search ------------------------------------------------------------------------------------
 

@@ -24,5 +24,5 @@ class NodeReady:
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
         return draft.exists & draft.ready
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
-        return [("is not Ready", len(failed))]
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
+        return [("is not Ready", failed)]

@@ -14,7 +14,7 @@ import numpy as np
 from alnair.scheduling.numa.admit import admit
 from alnair.scheduling.numa.masks import places
 from alnair.scheduling.numa.node import admitted, likely_masks, standing, with_zones
-from alnair.scheduling.plugins.interface import Floats, Scope
+from alnair.scheduling.plugins.interface import Floats, Scope, by_phrase
 from alnair.scheduling.words import count
 from alnair.state.alignment import Alignment
 from alnair.state.draft import Bools, Draft, Ints
@@ -42,12 +42,10 @@ class NodeResourceTopologyMatch:
             mask[place] &= admitted(alignment, zones, there.get(int(draft.rows[place]), []))
         return mask
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
-        found: dict[str, int] = {}
-        for row in failed:
-            phrase = _why(pod.shape.alignment, draft.zones.nodes.get(draft.names[row]))
-            found[phrase] = found.get(phrase, 0) + 1
-        return list(found.items())
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
+        return by_phrase(
+            failed, lambda row: _why(pod.shape.alignment, draft.zones.nodes.get(draft.names[row]))
+        )
 
 
 class LeastNUMANodes:

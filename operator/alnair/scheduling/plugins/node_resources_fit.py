@@ -32,7 +32,7 @@ class NodeResourcesFit:
                 mask &= self._has(draft, resource, needed)
         return mask
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         reasons = []
         for resource, needed in pod.shape.requests:
             if resource == names.NVIDIA_GPU:
@@ -43,7 +43,7 @@ class NodeResourcesFit:
                 most = int(draft.free[lacking, column].max()) if column is not None else 0
                 free = amount(resource, max(most, 0))
                 lack = f"has too little {resource} ({amount(resource, needed)} needed, at most {free} free)"
-                reasons.append((lack, len(lacking)))
+                reasons.append((lack, lacking))
                 failed = np.setdiff1d(failed, lacking)  # each node is counted once, for its first lack
         return reasons
 

@@ -22,6 +22,6 @@ class NodeSelector:
             mask &= draft.labelled(key, value)
         return mask
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         wanted = ",".join(f"{key}={value}" for key, value in pod.shape.node_selector)
-        return [(f"does not match the node selector {wanted}", len(failed))]
+        return [(f"does not match the node selector {wanted}", failed)]

@@ -23,5 +23,5 @@ class NodeUnschedulable:
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
         return ~draft.unschedulable
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
-        return [("is cordoned", len(failed))]
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
+        return [("is cordoned", failed)]

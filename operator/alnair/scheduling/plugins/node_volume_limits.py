@@ -30,7 +30,7 @@ class NodeVolumeLimits:
             mask &= (room >= needed)[draft.rows]
         return mask
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         reasons = []
         for driver, needed, room in self._counted(pod, draft):
             rows = draft.rows[failed]
@@ -39,7 +39,7 @@ class NodeVolumeLimits:
                 rows = draft.rows[lacking]
                 most, left = int(needed[rows].max()), max(int(room[rows].max()), 0)
                 told = f"does not attach more volumes of driver {driver} ({most} needed, at most {left} left)"
-                reasons.append((told, len(lacking)))
+                reasons.append((told, lacking))
                 failed = np.setdiff1d(failed, lacking)
         return reasons
 

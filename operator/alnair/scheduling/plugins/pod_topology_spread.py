@@ -58,18 +58,18 @@ class PodTopologySpread:
         skew = domains.counts + own - domains.least(rule.min_domains)
         return np.append(skew <= rule.max_skew, False)[draft.label(rule.topology_key)]
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         reasons = []
         rules = [rule for rule in pod.shape.spread if rule.hard]
         for rule in rules:
             unlabelled = failed[draft.label(rule.topology_key)[failed] < 0]
             if len(unlabelled):
-                reasons.append((f"has no label {rule.topology_key} to spread by", len(unlabelled)))
+                reasons.append((f"has no label {rule.topology_key} to spread by", unlabelled))
                 failed = np.setdiff1d(failed, unlabelled)
             full = failed[~self._allows(rule, rules, pod, draft)[failed]]
             if len(full):
                 told = f"has too many such pods in its {rule.topology_key} already (maxSkew {rule.max_skew})"
-                reasons.append((told, len(full)))
+                reasons.append((told, full))
                 failed = np.setdiff1d(failed, full)
         return reasons
 

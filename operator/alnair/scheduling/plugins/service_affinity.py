@@ -56,9 +56,9 @@ class ServiceAffinity:
             near |= ((codes == home[:, None]) | (home < 0)[:, None]).all(axis=0)
         return draft.exists & near[draft.rows]
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         groups = ", ".join(self._labels)
-        return [(f"is not in the group of nodes ({groups}) where other pods of its Service are", len(failed))]
+        return [(f"is not in the group of nodes ({groups}) where other pods of its Service are", failed)]
 
 
 class Group(Part):

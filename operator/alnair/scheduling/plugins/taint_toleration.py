@@ -6,12 +6,11 @@ Nodes share few distinct sets of taints, so the question is asked once a set and
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from alnair.scheduling.plugins.interface import Floats, Scope
+from alnair.scheduling.plugins.interface import Floats, Scope, by_phrase
 from alnair.state import wire
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass
@@ -68,14 +67,15 @@ class TaintToleration:
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
         return untainted(pod.shape.tolerations, draft)
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
-        counts: Counter[str] = Counter()
-        for row in failed:
-            taint = self._first(pod, draft.taint_sets[draft.taint_set[row]])
-            if taint is not None:
-                value = f"={taint.value}" if taint.value else ""
-                counts[f"has the untolerated taint {taint.key}{value}:{taint.effect}"] += 1
-        return counts.most_common()
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
+        return by_phrase(failed, lambda row: self._told(pod, draft.taint_sets[draft.taint_set[row]]))
+
+    def _told(self, pod: PodClass, taints: Iterable[wire.Taint]) -> str:
+        taint = self._first(pod, taints)
+        if taint is None:
+            return ""
+        value = f"={taint.value}" if taint.value else ""
+        return f"has the untolerated taint {taint.key}{value}:{taint.effect}"
 
     @staticmethod
     def _first(pod: PodClass, taints: Iterable[wire.Taint]) -> wire.Taint | None:

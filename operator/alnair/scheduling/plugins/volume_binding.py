@@ -29,12 +29,12 @@ class VolumeBinding:
             mask &= ~failing[draft.rows]
         return mask
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         reasons = []
         for phrase, failing in self._lacks(pod, draft):
             lacking = failed[failing[draft.rows[failed]]]
             if len(lacking):
-                reasons.append((phrase, len(lacking)))
+                reasons.append((phrase, lacking))
                 failed = np.setdiff1d(failed, lacking)  # each node is counted once, for its first lack
         return reasons
 

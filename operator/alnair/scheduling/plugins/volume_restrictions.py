@@ -39,11 +39,11 @@ class VolumeRestrictions:
                 taken.update(rows)
         return ~draft.among(taken) & draft.exists
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         if claim := self._taken_claim(pod, draft):
             told = f"is no use: claim {claim} is for one pod alone (ReadWriteOncePod), and another pod has it"
-            return [(told, len(failed))]
-        return [("has a pod with the same disk already", len(failed))]
+            return [(told, failed)]
+        return [("has a pod with the same disk already", failed)]
 
     @staticmethod
     def _taken_claim(pod: PodClass, draft: Draft) -> ClaimUse | None:

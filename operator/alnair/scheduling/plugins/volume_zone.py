@@ -33,13 +33,13 @@ class VolumeZone:
             mask &= ~zoned | self._is_in(key, values, draft)
         return mask
 
-    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, int]]:
+    def reasons(self, pod: PodClass, draft: Draft, failed: Ints) -> Sequence[tuple[str, Ints]]:
         reasons = []
         for volume, key, values in self._placed(pod, draft):
             outside = failed[~self._is_in(key, values, draft)[failed]]
             if len(outside):
                 wanted = " or ".join(sorted(values))
-                reasons.append((f"is not in {key}={wanted}, where volume {volume.key} is", len(outside)))
+                reasons.append((f"is not in {key}={wanted}, where volume {volume.key} is", outside))
                 failed = np.setdiff1d(failed, outside)
         return reasons
 

@@ -7,7 +7,7 @@ cards under names that are no longer told, `publication` what Alnair itself tell
 
 from alnair.state.inventory.cards import NO_CARDS, Card, Inventory, Unreadable
 from alnair.state.inventory.conclusion import conclude
-from alnair.state.inventory.links import distances
+from alnair.state.inventory.links import distances, nearest_pairs
 from alnair.state.inventory.renaming import guard_against_renaming
 from alnair.state.inventory.zones import numa_number
 
@@ -19,5 +19,6 @@ __all__ = [
     "conclude",
     "distances",
     "guard_against_renaming",
+    "nearest_pairs",
     "numa_number",
 ]

@@ -25,3 +25,11 @@ def distances(cards: Sequence[Card]) -> Ints | None:
             if other in position:
                 between[index, position[other]] = distance
     return between
+
+
+def nearest_pairs(between: Ints | None) -> float:
+    """The part of the pairs of cards that are as near to each other as the nearest; 1 where nobody tells."""
+    if between is None or len(between) < 2:
+        return 1.0
+    pairs = between[~np.eye(len(between), dtype=np.bool_)]
+    return float((pairs == pairs.min()).mean())

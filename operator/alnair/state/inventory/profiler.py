@@ -130,7 +130,7 @@ def _listed_sizes(annotations: Mapping[str, str], count: int) -> list[int] | Non
 
 
 def _size_of(reading: str | None, one_for_all: int | None, index: int) -> int:
-    """One card's MiB, from what `gpu-static` says of all and what was read of it (see `readings.size_read`)."""
+    """One card's MiB, from what `gpu-static` says of all and what was read of it (see `readings.card_read`)."""
     told = int(reading) if reading is not None and reading != UNREADABLE else None
     if one_for_all is None and told is None:
         raise Unreadable(
