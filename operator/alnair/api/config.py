@@ -38,6 +38,7 @@ LABEL_PATTERN: Final = (
 LabelKey = Annotated[str, Field(max_length=317, pattern=LABEL_PATTERN)]
 
 _LARGEST_FILE: Final = 256 * 1024
+_MOST_VALUES: Final = 100_000
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
@@ -181,14 +182,32 @@ def parse_config(content: bytes | str, *, origin: str) -> Config:
     """The config in this YAML text; `origin` is what errors call it. Raises BadConfig."""
     try:
         tree = yaml.load(content, Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
-        # Mistakes inside are reported by the field's own rules; RecursionError is YAML nested beyond reason.
-        return Config.model_validate(tree)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        _must_be_small(tree)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # ValueError is a scalar that is not what it looks like, 2026-13-01 say; RecursionError is nested beyond reason.
         raise BadConfig(f"{origin}: is not valid YAML: {error}") from error
+    try:
+        return Config.model_validate(tree)
     except ValidationError as error:
         raise BadConfig(
             "\n".join(f"{origin}: {field}: {text}" for field, text in complaints(error))
         ) from error
+
+
+def _must_be_small(tree: Any) -> None:
+    """A few hundred bytes of anchors and aliases can stand for more than fits into memory once they are read."""
+    left, seen = [tree], 0
+    while left:
+        seen += 1
+        if seen > _MOST_VALUES:
+            raise ValueError(
+                f"has more than {_MOST_VALUES} values, aliases counted as often as they stand there"
+            )
+        each = left.pop()
+        if isinstance(each, dict):
+            left += [*each.keys(), *each.values()]
+        elif isinstance(each, (list, tuple, set)):
+            left += each
 
 
 def complaints(error: ValidationError) -> list[tuple[str, str]]:

@@ -151,7 +151,11 @@ def _by_load(name: str) -> Profile:
 
 
 SHIPPED: Final = (
-    _wishing(names.PROFILE_DEFAULT, "Potential", "Potential"),
+    _profile(
+        names.PROFILE_DEFAULT,
+        [Scorer(name="Potential"), Scorer(name="Protection"), *WISHES],
+        "Potential",
+    ),
     _wishing(names.PROFILE_COST_SAVING, "BinPack", "best-fit"),
     _wishing(names.PROFILE_HIGH_PERFORMANCE, "Spread", "worst-fit"),
     _wishing(names.PROFILE_BEST_FIT, "TightestNode", "best-fit"),

@@ -7,12 +7,15 @@ its profile's fallback, which has no such rules, stands in: the placement goes o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from alnair.control.profiles import Profiles
 from alnair.ledger.records import Member
+from alnair.ledger.together import together
 from alnair.scheduling.guard import Guarded
 from alnair.scheduling.plugins.interface import Placement, Veto
 from alnair.state.holding import Holding
@@ -23,42 +26,58 @@ WAIT_SECONDS = 30.0  # for one rule and one pod
 Planned = Sequence[tuple[Pod, Holding]]
 
 
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """The rules that said yes to a plan. They are told if it comes to nothing, they and nobody else, whoever stands in
+    for their profile by then."""
+
+    scheduler: str = ""
+    rules: tuple[Guarded, ...] = ()
+
+
 class Hooks:
     """By schedulerName, as the profiles stand now."""
 
     def __init__(self, profiles: Profiles) -> None:
         self._profiles = profiles
 
-    def reserve(self, scheduler: str, planned: Planned) -> str:
-        """Why one of the rules says no, empty if none does. Whoever was asked is told if another one refuses."""
-        if not (rules := self._rules(scheduler, "reserve")):
-            return ""
-        placements = _placements(planned)
+    def reserve(self, scheduler: str, planned: Planned) -> Reservation | str:
+        """Or why one of the rules says no. Those that were asked before it are told then."""
+        asked: list[Guarded] = []
+        rules = self._rules(scheduler, "reserve")
+        placements = _placements(planned) if rules else ()
         for rule in rules:
             try:
                 with self._watched(scheduler, rule, "reserve"):
                     rule.ask(partial(rule.rule.reserve, placements))
+                    asked.append(rule)
             except Veto as veto:
-                self.unreserve(scheduler, planned)
+                self.unreserve(Reservation(scheduler, tuple(asked)), planned)
                 return _told(rule, veto)
-        return ""
+        return Reservation(scheduler, tuple(asked))
 
-    def unreserve(self, scheduler: str, planned: Planned) -> None:
+    def unreserve(self, reservation: Reservation, planned: Planned) -> None:
         """It came to nothing for these."""
-        if not planned or not (rules := self._rules(scheduler, "reserve")):
+        if not planned or not reservation.rules:
             return
         placements = _placements(planned)
-        for rule in rules:
-            with self._watched(scheduler, rule, "unreserve", may_refuse=False):
+        for rule in reservation.rules:
+            with self._watched(reservation.scheduler, rule, "unreserve", may_refuse=False):
                 rule.ask(partial(rule.rule.unreserve, placements))
 
-    async def before_bind(self, scheduler: str, namespace: str, member: Member) -> str:
-        """Why the pod must not be bound there, empty if it may."""
+    async def before_bind(self, scheduler: str, namespace: str, members: Sequence[Member]) -> dict[str, str]:
+        """Those that must not be bound where they are to be: UID -> why."""
+        if not self._rules(scheduler, "pre_bind"):
+            return {}
+        whys = await together(self._veto(scheduler, namespace, member) for member in members)
+        return {member.uid: why for member, why in zip(members, whys, strict=True) if why}
+
+    async def _veto(self, scheduler: str, namespace: str, member: Member) -> str:
         for rule in self._rules(scheduler, "pre_bind"):
             place = _placement(namespace, member.name, member.uid, member.holding)
             try:
                 with self._watched(scheduler, rule, "pre_bind"):
-                    await _in_time(rule.rule.pre_bind(place))
+                    await _in_time(rule, partial(rule.rule.pre_bind, place))
             except Veto as veto:
                 return _told(rule, veto)
         return ""
@@ -71,7 +90,7 @@ class Hooks:
         for rule in self._rules(scheduler, "post_bind"):
             place = _placement(pod.namespace, pod.name, pod.uid, holding)
             with self._watched(scheduler, rule, "post_bind", may_refuse=False):
-                await _in_time(rule.rule.post_bind(place))
+                await _in_time(rule, partial(rule.rule.post_bind, place))
 
     def _rules(self, scheduler: str, point: str) -> Sequence[Guarded]:
         profile = self._profiles.get(scheduler)
@@ -83,7 +102,9 @@ class Hooks:
     ) -> Iterator[None]:
         try:
             yield
-        except Exception as error:
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            raise
+        except BaseException as error:
             if isinstance(error, Veto) and may_refuse:
                 raise
             failure = rule.failed(point, error)
@@ -91,9 +112,42 @@ class Hooks:
             self._profiles.failed(scheduler, failure)
 
 
-async def _in_time(work: Awaitable[None]) -> None:
-    async with asyncio.timeout(WAIT_SECONDS):
-        await work
+class Forsaken(Exception):
+    """Somebody else's code gave up waiting for work of its own that was cancelled."""
+
+
+async def _in_time(rule: Guarded, begin: Callable[[], Awaitable[None]]) -> None:
+    task = asyncio.current_task()
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            await _Stepwise(rule, begin)
+    except asyncio.CancelledError as error:
+        if task is not None and task.cancelling():
+            raise  # it is us who are stopped
+        raise Forsaken("what it waited for was cancelled") from error
+
+
+class _Stepwise:
+    """Awaits the rule's work, each step of it in the time that there is: between two steps it may wait, but within one
+    nobody else gets a turn."""
+
+    def __init__(self, rule: Guarded, begin: Callable[[], Awaitable[None]]) -> None:
+        self._rule = rule
+        self._begin = begin
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        steps = self._rule.ask(lambda: self._begin().__await__())
+        step: Callable[[], Any] = partial(next, steps)
+        while True:
+            try:
+                waits_for = self._rule.ask(step)
+            except StopIteration:
+                return
+            try:
+                yield waits_for
+                step = partial(next, steps)
+            except BaseException as error:  # noqa: BLE001 - cancelled while it waits: the rule is to hear of it
+                step = partial(steps.throw, error)
 
 
 def _told(rule: Guarded, veto: Veto) -> str:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from alnair.api.config import DEFAULT_TOPOLOGY, Level
 from alnair.api.nearness import BadLevel, find_level
 from alnair.control.gangs import Gang, Roster
-from alnair.control.hooks import Hooks
+from alnair.control.hooks import Hooks, Reservation
 from alnair.control.metrics import Metrics
 from alnair.control.ponder import Solver
 from alnair.control.profiles import Profiles
@@ -80,6 +80,7 @@ class Loop:
         self._solver = Solver(EXACT_SECONDS)
         self._wake = asyncio.Event()
         self._in_flight: dict[Gang, asyncio.TimerHandle] = {}  # each with the end of its slot
+        self._off_duty: frozenset[str] = frozenset()  # profiles whose fallback stood in when we last looked
         self._alone: set[str] = set()  # UIDs of pods that are being bound without a record
 
     def wake(self) -> None:
@@ -90,7 +91,17 @@ class Loop:
         """The profiles or the levels are others now: everybody gets another chance."""
         self._levels = levels
         for gang in list(self._roster.gangs.values()):
+            gang.retry_after = 0.0  # who said no may be gone
             self.touch(gang)
+
+    def notice_who_stands_in(self) -> None:
+        """A profile went off duty, or is back: whoever was refused under the one gets a chance under the other."""
+        off_duty = self._profiles.off_duty()
+        changed, self._off_duty = off_duty ^ self._off_duty, off_duty
+        if changed:
+            for gang in list(self._roster.gangs.values()):
+                if gang.pods and gang.scheduler in changed:
+                    self.touch(gang)
 
     def touch(self, gang: Gang) -> None:
         """Something about this gang changed: try it."""
@@ -185,17 +196,18 @@ class Loop:
                 elif len(placements) < missing:
                     self._find_no_place(gang, asked, verdict, draft, solution)
                     return
-        if refused := self._hooks.reserve(gang.scheduler, placements):
-            self.retry_later(gang, refused, reason="ReserveRefused")
+        reserved = self._hooks.reserve(gang.scheduler, placements)
+        if isinstance(reserved, str):
+            self.retry_later(gang, reserved, reason="ReserveRefused")
             return
-        self._start(gang, placements, replaces, least=max(1, gang.min_member - outside))
+        self._start(gang, placements, replaces, reserved, least=max(1, gang.min_member - outside))
 
     def _search(
         self, gang: Gang, asked: search.Gang, draft: Draft, solution: Solution | None
     ) -> search.Plan | search.Refusal | search.Unsure:
         """By greedy placement, or by what the exact search has found for the very same question."""
         profile = self._profiles[gang.scheduler]
-        if solution is not None and solution.problem.gang == asked:
+        if solution is not None and solution.answers(asked, profile):
             return exact.conclude(solution, profile, draft)
         return search.place(asked, profile, draft, self._boards)
 
@@ -207,8 +219,10 @@ class Loop:
         draft: Draft,
         solution: Solution | None,
     ) -> None:
-        if solution is not None and solution.problem.gang != asked:
-            solution = None  # it answers another question: members came or went meanwhile
+        if solution is not None and not solution.answers(asked, self._profiles[gang.scheduler]):
+            solution = (
+                None  # it answers another question: members came or went meanwhile, or the rules are others
+            )
         if isinstance(verdict, search.Unsure) and solution is None:
             self._ponder(gang, exact.formulate(asked, self._profiles[gang.scheduler], draft))
         elif isinstance(verdict, search.Unsure) and self._moved_on(solution) and gang.pondered < PATIENCE:
@@ -339,7 +353,13 @@ class Loop:
     # -- carrying it out -----------------------------------------------------------------------------------------
 
     def _start(
-        self, gang: Gang, placements: list[tuple[Pod, Holding]], replaces: dict[str, str], *, least: int
+        self,
+        gang: Gang,
+        placements: list[tuple[Pod, Holding]],
+        replaces: dict[str, str],
+        reserved: Reservation,
+        *,
+        least: int,
     ) -> None:
         gang.busy, gang.refusal, gang.pondered = True, "", 0
         loop = asyncio.get_running_loop()
@@ -349,16 +369,18 @@ class Loop:
             pod, holding = placements[0]
             self._state.hold(pod.uid, holding)
             self._alone.add(pod.uid)
-            work = self._bind_alone(gang, pod, holding, owner=gang.owner, scheduler=gang.scheduler)
+            work = self._bind_alone(gang, pod, holding, reserved, owner=gang.owner, scheduler=gang.scheduler)
             self._ledger.spawn(work, f"bind {pod}")
             return
         record = self._ledger.assume(
             gang.owner, scheduler=gang.scheduler, min_member=least, placements=placements, replaces=replaces
         )
         self._reports.gang_changed(gang)
-        self._ledger.spawn(self._carry_out(gang, record, placements), f"carry out {record}")
+        self._ledger.spawn(self._carry_out(gang, record, placements, reserved), f"carry out {record}")
 
-    async def _carry_out(self, gang: Gang, record: Record, placements: list[tuple[Pod, Holding]]) -> None:
+    async def _carry_out(
+        self, gang: Gang, record: Record, placements: list[tuple[Pod, Holding]], reserved: Reservation
+    ) -> None:
         try:
             await self._ledger.carry_out(record, least=lambda: self._least(gang, record))
         except RecordMoved:
@@ -366,31 +388,29 @@ class Loop:
         except CommitRefused as error:
             self.retry_later(gang, f"the record was refused: {error}", reason="RecordRefused")
         finally:
-            self._unreserve_unbound(record, placements)
+            # Who is in the record is bound, or will be, by us or by the next leader; unless it is gone.
+            kept = {uid for uid, member in record.members.items() if member.bound or not member.gone}
+            lost = [(pod, holding) for pod, holding in placements if pod.uid not in kept]
+            self._hooks.unreserve(reserved, lost)
             self._finished(gang)
 
-    def _unreserve_unbound(self, record: Record, placements: list[tuple[Pod, Holding]]) -> None:
-        """Those of the plan that the record does not have as bound, now that it has been carried out."""
-        bound = {uid for uid, member in record.members.items() if member.bound}
-        lost = [(pod, holding) for pod, holding in placements if pod.uid not in bound]
-        self._hooks.unreserve(record.scheduler, lost)
-
     async def _bind_alone(
-        self, gang: Gang, pod: Pod, holding: Holding, *, owner: Owner, scheduler: str
+        self, gang: Gang, pod: Pod, holding: Holding, reserved: Reservation, *, owner: Owner, scheduler: str
     ) -> None:
         """A lone pod without slices: its bind is atomic by itself and needs no commit. One with whole cards of a device
         plugin's choice is recorded afterwards."""
+        bound = False
         try:
             member = RecordMember(pod.uid, pod.name, holding, version=pod.version)
             unready = await self._ledger.volumes.prepare(pod.namespace, [member], spare=0)
             if unready:
                 self.retry_later(gang, unready[pod.uid], reason="VolumesFailed")
                 return
-            if refused := await self._hooks.before_bind(scheduler, pod.namespace, member):
-                self.retry_later(gang, refused, reason="PreBindRefused")
+            if vetoes := await self._hooks.before_bind(scheduler, pod.namespace, [member]):
+                self.retry_later(gang, vetoes[pod.uid], reason="PreBindRefused")
                 return
             verdict = await self._ledger.binder.bind(pod.namespace, member)
-            if verdict is Verdict.BOUND:
+            if bound := verdict is Verdict.BOUND:
                 self.now_bound(pod.uid, holding, scheduler)
                 gang.observe_bind_time(self._clock.now(), self._metrics.bind_seconds.observe)
                 if holding.containers:
@@ -404,8 +424,8 @@ class Loop:
                 self.now_lost(pod.uid)
         finally:
             self._alone.discard(pod.uid)
-            if not pod.node:
-                self._hooks.unreserve(scheduler, [(pod, holding)])
+            if not bound:
+                self._hooks.unreserve(reserved, [(pod, holding)])
             if self._state.holdings.get(pod.uid) is holding:
                 self._state.release(pod.uid)  # from here on the pod itself says where it is
             self._finished(gang)

@@ -107,6 +107,7 @@ class Outcomes:
                 looked = now
                 self._loop.adopt_strays()
             ledger.state.refusals.pass_time(now)
+            self._loop.notice_who_stands_in()
             ledger.state.loads.pass_time(now)
             for record in list(ledger.records.values()):
                 self._check_kept_places(ledger, record, now)

@@ -54,7 +54,7 @@ class Profiles(Mapping[str, Profile]):
         self.replace(built)
 
     def replace(self, built: Mapping[str, Profile]) -> None:
-        """Others from now on. What the old ones have learned is gone with them."""
+        """Others from now on. What the old ones have learned is gone with them; these are to be told of all pods."""
         self._posts = {name: _Post(profile, profile.fallback) for name, profile in built.items()}
         for name, profile in built.items():
             for why in profile.broken:
@@ -70,14 +70,22 @@ class Profiles(Mapping[str, Profile]):
         return len(self._posts)
 
     def arrived(self, pod: PodClass) -> None:
-        """A pod came to one of the profiles: all that learn are told."""
+        """A pod came to one of the profiles: all that learn are told, but for third parties' rules of a profile that is
+        off duty. A rule that hangs over one arrival would hang over ten thousand."""
+        now = self._clock.now()
         for name, post in self._posts.items():
             try:
-                post.profile = post.profile.after(pod)
+                post.profile = post.profile.after(pod, all_told=post.standing(now) is post.profile)
             except RuleFailed as failure:
+                post.profile = post.profile.renewed()  # others have learned from it before
                 self.failed(name, failure)
             if post.fallback is not None:
                 post.fallback = post.fallback.after(pod)
+
+    def off_duty(self) -> frozenset[str]:
+        """Those whose fallback stands in now."""
+        now = self._clock.now()
+        return frozenset(name for name, post in self._posts.items() if post.standing(now) is not post.profile)
 
     def failed(self, name: str, failure: RuleFailed) -> None:
         """A rule of this profile is broken: its fallback stands in for a while."""

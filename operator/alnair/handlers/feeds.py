@@ -59,6 +59,15 @@ class PodFeed:
         """From now on pods of these schedulers are read as getting their cards through their environment."""
         self._reader = PodReader(delivering=delivering)
 
+    def teach(self) -> None:
+        """Whoever learns from arrivals was made anew, and hears of all pods that are there, as after a restart."""
+        for pod in list(self._state.pods.values()):
+            if self._counts(pod):
+                self._on_arrival(guest(pod))
+
+    def _counts(self, pod: Pod) -> bool:
+        return not pod.terminal and self._ours(pod)
+
     def replace(self, objects: list[wire.Pod]) -> None:
         listed = {pod.metadata.uid for pod in objects}
         for uid in [uid for uid in self._state.pods if uid not in listed]:
@@ -72,7 +81,7 @@ class PodFeed:
         pod = self._reader.read(thing)
         before = self._state.pods.get(pod.uid)
         self._state.put_pod(pod)
-        if before is None and not pod.terminal and self._ours(pod):
+        if before is None and self._counts(pod):
             self._on_arrival(guest(pod))
         if pod.terminal and before is not None and not before.terminal:
             self._note_refusal(pod)

@@ -59,6 +59,7 @@ from alnair.kube.lull import Lull
 from alnair.ledger import cards, recovery
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
+from alnair.scheduling.guard import RuleFailed
 from alnair.scheduling.registry import Registry
 from alnair.state import wire
 from alnair.state.cluster import ClusterState
@@ -177,7 +178,12 @@ class Operator:
     async def _schedule(self, client: Client, console: Console, lease: Lease) -> None:
         """What a leader does, from the first look at the records to the end of its time."""
         clock, metrics, config = self._clock, self._metrics, self._config.config
-        profiles = Profiles(self._config.profiles(), clock=clock, metrics=metrics)
+
+        def rule_failed(name: str, failure: RuleFailed) -> None:
+            note = f"profile {name}: {failure}; its fallback stands in for a while"
+            self._say_about_config(events, "RuleFailed", note, True)
+
+        profiles = Profiles(self._config.profiles(), clock=clock, metrics=metrics, on_failure=rule_failed)
         schedulers = frozenset(profiles)
         state = ClusterState(decay=decay_of(config))
         lull = Lull(clock)
@@ -279,6 +285,7 @@ class Operator:
             spare_the_collector()
             adoption = Adoption(
                 self._config,
+                config,
                 profiles=profiles,
                 roster=roster,
                 ledger=ledger,

@@ -65,9 +65,18 @@ class ConfigFile:
                 return
             self._content = content
             config = parse_config(content, origin=str(self._path))
-            build_all(config, self._registry, origin=str(self._path), limit=overtime)
+            built = build_all(config, self._registry, origin=str(self._path), limit=overtime)
         except BadConfig as error:
+            if isinstance(error.__cause__, OSError):
+                self._content = (
+                    None  # whatever stands there next is looked at, even if it is what stood there before
+                )
             self._refuse(str(error))
+            return
+        except Exception as error:
+            # Whatever it is, the file is looked at again when it changes: nobody else would notice that we stopped.
+            log.exception("%s cannot be used", self._path)
+            self._refuse(f"{self._path}: {type(error).__name__}: {error}")
             return
         self._complaint = ""
         self._metrics.config_good.set(1)
@@ -75,7 +84,7 @@ class ConfigFile:
             self.config = config
             log.info("%s has changed: %s", self._path, ", ".join(config.by_name()))
             if self.listener is not None:
-                self.listener.adopt()
+                self.listener.adopt(built)
 
     def _refuse(self, why: str) -> None:
         self._metrics.config_good.set(0)
@@ -93,9 +102,10 @@ def decay_of(config: Config) -> Decay:
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """What a leader does with another config: the whole of it takes effect at once."""
+    """What a leader does with another config than the one that it began with: the whole of it takes effect at once."""
 
     file: ConfigFile
+    config: Config
     profiles: Profiles
     roster: Roster
     ledger: Ledger
@@ -106,19 +116,24 @@ class Adoption:
     say: Callable[[str, str, bool], None]  # an event about the file: reason, note, whether it is a warning
 
     def begin(self) -> None:
+        """From now on. To begin to lead takes a while, and the file may have changed since."""
         self.file.listener = self
-        self._tell_what_is_broken()
+        if self.file.config != self.config:
+            self.adopt(self.file.profiles())
+        else:
+            self._tell_what_is_broken()
 
     def end(self) -> None:
         self.file.listener = None
 
-    def adopt(self) -> None:
+    def adopt(self, built: Mapping[str, Profile]) -> None:
         config = self.file.config
-        self.profiles.replace(self.file.profiles())
+        self.profiles.replace(built)
         self.roster.schedulers = frozenset(self.profiles)
         self.ledger.schedulers |= self.roster.schedulers  # records of profiles that are gone stay ours
         self.ledger.state.loads.adopt(decay_of(config))
         self.pods.deliver(config.delivering())
+        self.pods.teach()
         self.pods.measuring = config.measuring()
         self.stream.list_again()  # pods that were nobody's, or are read in another way now
         self.loop.adopt(config.topology.levels)

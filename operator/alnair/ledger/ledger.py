@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -33,7 +33,7 @@ from alnair.ledger.eviction import evict, rolled_back
 from alnair.ledger.lease import LeadershipLost, Lease
 from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK, Key, Member, Owner, Record
 from alnair.ledger.together import together
-from alnair.ledger.volumes import VolumeBinder
+from alnair.ledger.volumes import SHORT, VolumeBinder
 from alnair.ledger.writer import RecordWriter, may_land
 from alnair.state.cluster import ClusterState
 from alnair.state.holding import Holding
@@ -44,6 +44,9 @@ log = logging.getLogger(__name__)
 BINDING_PAUSE = 5.0  # before a record whose binding failed by a mistake of ours is carried on
 SETTLE_PAUSE = 2.0  # between looks at a record that somebody else is writing, or that was refused
 GATHER_SECONDS = 0.05  # pods of one gang end together: wait this long and release them in one write
+
+
+VETOED = "other members of its gang must not be bound"
 
 
 class CommitRefused(Exception):
@@ -99,8 +102,8 @@ class Ledger:
         self.binder = Binder(client, lease)
         self.volumes = VolumeBinder(client, state, lease, clock)
         self.listener: Listener
-        # What must be done for a pod before its Binding: why it must not be bound (schedulerName, namespace, member).
-        self.before_bind: Callable[[str, str, Member], Awaitable[str]] | None = None
+        # What must be done for pods before their Binding (schedulerName, namespace): UID -> why it must not be bound.
+        self.before_bind: Callable[[str, str, Sequence[Member]], Awaitable[dict[str, str]]] | None = None
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._record_of: dict[str, Record] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -221,10 +224,11 @@ class Ledger:
     async def _bind_all(self, record: Record, *, recovering: bool) -> None:
         namespace = record.owner.namespace
         unbound = [member for member in record.members.values() if not (member.bound or member.gone)]
-        unready = await self.volumes.prepare(namespace, unbound, spare=self._spare(record, unbound))
-        volumes_failed, vetoes = bool(unready), dict[str, str]()
-        verdicts = await together(self._bind_one(record, member, unready, vetoes) for member in unbound)
-        unready = {**unready, **vetoes}
+        spare = self._spare(record, unbound)
+        unready = await self.volumes.prepare(namespace, unbound, spare=spare)
+        volumes_failed = bool(unready)
+        unready |= await self._vetoes(record, unbound, unready, spare)
+        verdicts = await together(self._bind_one(namespace, member, unready) for member in unbound)
         misplaced: list[Member] = []
         refused: list[str] = []
         for member, verdict in zip(unbound, verdicts, strict=True):
@@ -252,25 +256,30 @@ class Ledger:
         if unready:
             self.listener.pods_unready(
                 record,
-                {m.name: unready[m.uid] for m in unbound if m.uid in unready},
+                {m.name: why for m in unbound if (why := unready.get(m.uid, SHORT)) not in (SHORT, VETOED)},
                 reason="VolumesFailed" if volumes_failed else "PreBindRefused",
             )
         await self._conclude(record, misplaced)
 
-    async def _bind_one(
-        self, record: Record, member: Member, unready: Mapping[str, str], vetoes: dict[str, str]
-    ) -> Verdict:
-        namespace = record.owner.namespace
+    async def _vetoes(
+        self, record: Record, unbound: list[Member], unready: Mapping[str, str], spare: int
+    ) -> dict[str, str]:
+        """UID -> why it must not be bound. All are asked before any is bound, and where too few are left of the gang
+        none is: what is not begun need not be taken back."""
+        members = [member for member in unbound if member.uid not in unready]
+        if self.before_bind is None or not members:
+            return {}
+        vetoes = await self.before_bind(record.scheduler, record.owner.namespace, members)
+        if vetoes and len(unready) + len(vetoes) > spare:
+            return {member.uid: vetoes.get(member.uid, VETOED) for member in members}
+        return vetoes
+
+    async def _bind_one(self, namespace: str, member: Member, unready: Mapping[str, str]) -> Verdict:
         if member.uid in unready:
             return Verdict.UNREADY
         if why := self._untold(member):
             log.error("pod %s/%s is not bound to its cards: %s", namespace, member.name, why)
             return Verdict.REFUSED
-        if self.before_bind is not None and (
-            why := await self.before_bind(record.scheduler, namespace, member)
-        ):
-            vetoes[member.uid] = why
-            return Verdict.UNREADY
         return await self.binder.bind(namespace, member)
 
     def _untold(self, member: Member) -> str:
@@ -283,7 +292,7 @@ class Ledger:
 
     @staticmethod
     def _spare(record: Record, unbound: list[Member]) -> int:
-        """How many members may fail to get their volumes before it is no use to bind the others."""
+        """How many members may lack something before it is no use to bind the others."""
         if record.satisfied:
             return len(unbound)
         return max(0, len(record.bound()) + len(unbound) - record.min_member)

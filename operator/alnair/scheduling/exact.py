@@ -27,7 +27,7 @@ from alnair.scheduling.explain import ClassShortfall
 from alnair.scheduling.model import Dealer, Floats, Model, Rows
 from alnair.scheduling.plugins.cards_by_numa import hang_near
 from alnair.scheduling.plugins.cards_that_fit import chosen
-from alnair.scheduling.plugins.interface import Linear
+from alnair.scheduling.plugins.interface import Filter, Linear
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.pruning import kept_nodes
 from alnair.scheduling.search import Gang, PlacedClass, Plan, Refusal, Seat, Unsure
@@ -44,9 +44,11 @@ NEARLY = 1e-6  # how far from a whole number the solver's whole numbers may be
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A gang in numbers, with nothing of the books left in it. `version` is that of the books it was made from."""
+    """A gang in numbers, with nothing of the books left in it. `version` is that of the books it was made from, and
+    `filters` are the rules that it was made by."""
 
     gang: Gang
+    filters: Sequence[Filter]
     classes: Sequence[MemberClass]
     names: Sequence[str]  # of the kept nodes
     likely: Bools  # which of them to try first, alone
@@ -165,6 +167,11 @@ class Solution:
     bound: int
     seconds: float
 
+    def answers(self, gang: Gang, profile: Profile) -> bool:
+        """Whether this is the question that it was asked. What a profile has learned since makes no difference: only
+        filters say what fits."""
+        return self.problem.gang == gang and self.problem.filters == profile.filters
+
     @property
     def values(self) -> Ints | None:
         return None if self.exact is None else np.rint(self.exact).astype(np.int64)
@@ -220,6 +227,7 @@ def formulate(gang: Gang, profile: Profile, draft: Draft) -> Problem:
             rule.constrain(model)
     problem = Problem(
         gang=gang,
+        filters=profile.filters,
         classes=classes,
         names=[draft.names[row] for row in nodes],
         likely=likely,

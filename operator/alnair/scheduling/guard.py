@@ -52,7 +52,9 @@ class Guarded:
     def call(self, point: str, work: Callable[[], T]) -> T:
         try:
             return self.ask(work)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise  # a person's
+        except BaseException as error:  # a rule that calls sys.exit ends itself and nobody else
             raise self.failed(point, error) from error
 
     def ask(self, work: Callable[[], T]) -> T:

@@ -34,7 +34,7 @@ class Habits:
 
 
 class Renewals:
-    """After which arrivals what was learned is worth looking at anew: often at first, then with every eighth more."""
+    """After which arrivals what was learned is worth looking at anew: often at first, then with every second more."""
 
     def __init__(self) -> None:
         self._seen = 0
@@ -45,7 +45,7 @@ class Renewals:
         self._seen += 1
         if self._seen < self._next:
             return False
-        self._next = self._seen + max(1, min(self._seen // 8, HALF_LIFE // 8))
+        self._next = self._seen + max(1, min(self._seen // 2, HALF_LIFE // 4))
         return True
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -72,14 +72,17 @@ class Profile:
             self.sorter,
         )
         learners = {id(rule): rule for rule in rules if learns(rule)}
-        object.__setattr__(self, "learners", tuple(learners.values()))
+        # Ours first: they learn whatever becomes of the others.
+        in_order = sorted(learners.values(), key=lambda rule: isinstance(rule, Guarded))
+        object.__setattr__(self, "learners", tuple(in_order))
 
     def renewed(self) -> Profile:
         return replace(self)
 
-    def after(self, pod: PodClass) -> Profile:
-        """The profile that has learned of this arrival: a renewed one if answers are others now, else itself."""
-        changed = [rule.arrived(pod) for rule in self.learners]
+    def after(self, pod: PodClass, *, all_told: bool = True) -> Profile:
+        """The profile that has learned of this arrival: a renewed one if answers are others now, else itself. Without
+        `all_told` third parties' rules do not hear of it."""
+        changed = [rule.arrived(pod) for rule in self.learners if all_told or not isinstance(rule, Guarded)]
         return self.renewed() if any(changed) else self
 
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
@@ -202,7 +205,8 @@ def without_third_parties(profile: ProfileConfig) -> ProfileConfig:
 
     filters = profile.filters
     if filters.only is not None:
-        filters = Filters(only=[rule for rule in filters.only if ours("filters", rule)])
+        kept = [rule for rule in filters.only if ours("filters", rule)]
+        filters = Filters(only=kept) if kept else Filters()  # never none at all
     else:
         kept = [rule for rule in filters.enable if ours("filters", rule)]
         filters = Filters(
@@ -230,7 +234,7 @@ class _Workshop:
     def __init__(self, registry: Registry, limit: Limit) -> None:
         self._registry = registry
         self._limit = limit
-        self._made: dict[tuple[type[Any], str], Any] = {}
+        self._made: list[tuple[type[Any], dict[str, Any], Any]] = []
         self.mistakes: list[tuple[str, str]] = []
         self.broken: list[str] = []
         self.packages: set[str] = set()
@@ -282,7 +286,7 @@ class _Workshop:
     def _rule(self, point: str, field: str, rule: Rule) -> Any:
         """None: it cannot be had, and why is noted."""
         offer = self._registry.offers[point].get(rule.name)
-        if rule.name in self._registry.broken:
+        if rule.name in self._registry.broken and (offer is None or offer.package):
             self.broken.append(f"rule {rule.name}: {self._registry.broken[rule.name]}")
         elif offer is None:
             self._unknown(point, field, rule.name)
@@ -291,39 +295,43 @@ class _Workshop:
         return None
 
     def _object(self, offer: Offer, point: str, field: str, rule: Rule) -> Any:
-        key = (offer.rule, json.dumps(rule.options, sort_keys=True, default=str))
-        if key in self._made:
-            return self._made[key]
-        arguments: list[Any] = []
-        if (options := getattr(offer.rule, "Options", None)) is not None:
-            try:
-                arguments = [options.model_validate(rule.options)]
-            except ValidationError as error:
-                self.mistakes += [(f"{field}.options.{place}", text) for place, text in complaints(error)]
-                return None
-            except Exception as error:  # noqa: BLE001 - somebody else's code
-                return self._cannot_be_made(offer, rule, error)
-        elif rule.options:
-            self.mistakes.append((f"{field}.options", f"{rule.name} has none"))
-            return None
+        for made_of, given, made in self._made:
+            if made_of is offer.rule and given == rule.options:
+                return made
         if not offer.package:
-            made = offer.rule(*arguments)
+            arguments = self._options(offer, field, rule)
+            made = None if arguments is None else offer.rule(*arguments)
         else:
             self.packages.add(offer.package)
             try:
                 with self._limit():
-                    made = Guarded(offer.rule(*arguments), package=offer.package, limit=self._limit)
-            except Exception as error:  # noqa: BLE001 - somebody else's code
-                return self._cannot_be_made(offer, rule, error)
-        self._made[key] = made
+                    arguments = self._options(offer, field, rule)
+                    made = None if arguments is None else self._guarded(offer, arguments)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - somebody else's code, sys.exit and all
+                why = f"{offer.package} cannot make it: {type(error).__name__}: {error}"
+                self.broken.append(f"rule {rule.name}: {why}"[:500])
+                return None
+        if made is not None:
+            self._made.append((offer.rule, rule.options, made))
         return made
 
-    def _cannot_be_made(self, offer: Offer, rule: Rule, error: Exception) -> None:
-        """Somebody else's rule. One of our own is a mistake in our code."""
-        if not offer.package:
-            raise error
-        why = f"{offer.package} cannot make it: {type(error).__name__}: {error}"
-        self.broken.append(f"rule {rule.name}: {why}"[:500])
+    def _guarded(self, offer: Offer, arguments: list[Any]) -> Guarded:
+        return Guarded(offer.rule(*arguments), package=offer.package, limit=self._limit)
+
+    def _options(self, offer: Offer, field: str, rule: Rule) -> list[Any] | None:
+        """What the rule is made with; None: they are wrong, and why is noted."""
+        options = getattr(offer.rule, "Options", None)
+        if options is None and rule.options:
+            self.mistakes.append((f"{field}.options", f"{rule.name} has none"))
+            return None
+        try:
+            # A copy: what a rule does to its options is not done to the config.
+            return [] if options is None else [options.model_validate(deepcopy(rule.options))]
+        except ValidationError as error:
+            self.mistakes += [(f"{field}.options.{place}", text) for place, text in complaints(error)]
+            return None
 
     def _unknown(self, point: str, field: str, name: str) -> None:
         known = ", ".join(self._registry.names(point)) or "none"

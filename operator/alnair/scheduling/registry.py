@@ -2,7 +2,8 @@
 
 A third party ships a Python package with an entry point in the group `alnair.plugins` for each rule, which is a class
 as plugins/interface describes it. Its `name` begins with a domain of theirs (`acme.com/Licences`), so that it is never
-taken for one of ours. What a class can do is told by its methods: with `score` it is a scorer, with `keys` a picker.
+taken for one of ours, and its entry point is called the same, so that it is known by name if it cannot be loaded. What
+a class can do is told by its methods: with `score` it is a scorer, with `keys` a picker.
 
 What must never happen here: a package that cannot be loaded keeps the scheduler from starting. Its rules are known as
 broken, and a profile that names one runs without it.
@@ -77,8 +78,16 @@ def installed(found: Iterable[EntryPoint] | None = None) -> Registry:
         try:
             rule = point.load()
             name = _checked_name(rule)
+            if point.name != name:
+                broken[name] = (
+                    f"{package} calls its entry point {point.name}, which must be called as the rule is"
+                )
+                log.error("rule %s: %s", name, broken[name])
+                continue
             served = list(_serves(rule))
-        except Exception as error:  # noqa: BLE001 - somebody else's code: whatever it raises, we go on without it
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - somebody else's code, sys.exit and all: we go on without it
             broken[point.name] = f"{package} cannot be loaded: {type(error).__name__}: {error}"
             log.error("rule %s of package %s", point.name, broken[point.name])
             continue

@@ -191,3 +191,19 @@ def test_a_profile_of_the_file_goes_before_a_baseline_of_its_name() -> None:
     profile = config.profile("alnair-fgd")
     assert profile is not None
     assert profile.scorers[0].name == "BinPack"
+
+
+def test_aliases_that_stand_for_more_than_fits_into_memory_are_refused() -> None:
+    lines = ["x0: &x0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    lines += [f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]" for n in range(1, 12)]
+    bomb = "\n".join(lines)
+    with pytest.raises(BadConfig, match="aliases counted"):
+        parse_config(bomb, origin="f")
+    with pytest.raises(BadConfig, match="aliases counted"):
+        parse_config("x: &x [*x]", origin="f")
+
+
+@pytest.mark.parametrize("text", ["profiles: 2026-13-01", "profiles: !!int x", "profiles: !!float y"])
+def test_a_scalar_that_is_not_what_it_looks_like_is_refused(text: str) -> None:
+    with pytest.raises(BadConfig, match="f: is not valid YAML"):
+        parse_config(text, origin="f")

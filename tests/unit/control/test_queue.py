@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from alnair.api.config import parse_config
+from alnair.api.config import DEFAULT, parse_config
 from alnair.api.topology import NodeResourceTopology
 from alnair.control import loop as control_loop
 from alnair.control.queue import UNDECIDED_SECONDS
@@ -350,6 +350,37 @@ async def test_an_answer_to_another_question_is_not_used(pondered: list[exact.Pr
         await leader.carry_on()
         await world.until(lambda: len(world.where()) == 3)
         assert [len(problem.gang.members) for problem in pondered] == [2, 3]
+
+
+async def test_an_answer_by_rules_that_are_no_longer_asked_is_not_used(pondered: list[exact.Problem]) -> None:
+    """The config changes while the solver is at work: its no is that of the old filters."""
+    strict, lenient = (
+        build_all(
+            parse_config(
+                f"profiles: [{{schedulerName: alnair, scorers: [BinPack], picker: best-fit, {filters}}}]",
+                origin="f",
+            )
+        )
+        for filters in ("filters: {enable: [{name: NodeLabel, options: {present: [pool]}}]}", "filters: {}")
+    )
+    async with World(profiles=strict) as world:
+        world.pod("a")
+        leader = await world.process()
+        await leader.take_over()
+        await leader.look_around()
+        solve = leader.loop._solver.solve
+
+        async def late(problem: exact.Problem) -> exact.Solution:
+            solution = await solve(problem)
+            if len(pondered) == 1:
+                leader.profiles.replace(lenient)
+                leader.loop.adopt(DEFAULT.topology.levels)
+                await world.until(lambda: not leader.loop._queue._touched)  # the queue has passed it over
+            return solution
+
+        leader.loop._solver.solve = late  # type: ignore[method-assign]
+        await leader.carry_on()
+        await world.until(lambda: world.where() == {"a": "n1"})
 
 
 async def test_room_wakes_who_was_undecided_before_its_long_sleep_is_over() -> None:

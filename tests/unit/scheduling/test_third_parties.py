@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from pydantic import BaseModel
 
 from alnair.api.config import BadConfig, parse_config
 from alnair.scheduling.guard import Guarded, RuleFailed
+from alnair.scheduling.plugins import FILTERS
 from alnair.scheduling.plugins.interface import Scope
 from alnair.scheduling.profile import Profile, build_all
 from alnair.scheduling.registry import Registry, installed
@@ -175,6 +177,18 @@ def raises(count: int) -> Any:
     raise KeyError("nobody thought of this")
 
 
+def exits(count: int) -> Any:
+    sys.exit(3)
+
+
+def cancels(count: int) -> Any:
+    raise asyncio.CancelledError
+
+
+def stops(count: int) -> Any:
+    return next(iter(()))
+
+
 @pytest.mark.parametrize(
     ("told", "why"),
     [
@@ -208,6 +222,10 @@ def test_reasons_are_of_the_nodes_that_failed_and_can_be_read_after_a_number(
     ("point", "answer", "why"),
     [
         ("scorers: [acme.com/Answers]", raises, "KeyError: 'nobody thought of this'"),
+        ("scorers: [acme.com/Answers]", exits, "SystemExit: 3"),
+        ("scorers: [acme.com/Answers]", cancels, "CancelledError"),
+        ("scorers: [acme.com/Answers]", stops, "StopIteration"),
+        ("scorers: [acme.com/Answers]", lambda n: (1.0 for _ in range(n)), "of shape"),
         ("scorers: [acme.com/Answers]", lambda n: np.ones(n + 1), "of shape"),
         ("scorers: [acme.com/Answers]", lambda n: 0.5, "of shape"),
         ("scorers: [acme.com/Answers]", lambda n: None, "of shape"),
@@ -300,6 +318,46 @@ def test_a_rule_whose_options_cannot_be_read_does_not_keep_the_scheduler_from_st
     (why,) = profile.broken
     assert why.startswith("rule acme.com/NoOptions: acme_rules cannot make it: AttributeError: ")
     assert where(cluster().place(ASKING, profile=profile)) == {"p": "a"}
+
+
+class Exits:
+    """A module with one that is read ends the process that reads it."""
+
+    def __getattr__(self, name: str) -> Any:
+        sys.exit(f"usage: {name}")
+
+
+def test_a_package_that_exits_when_it_is_loaded_does_not_end_the_scheduler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "acme_exits", Exits())  # type: ignore[arg-type]
+    registry = installed([EntryPoint("acme.com/Rule", "acme_exits:Rule", "alnair.plugins")])
+    assert "SystemExit: usage" in registry.broken["acme.com/Rule"]
+
+
+def test_a_package_that_cannot_be_loaded_breaks_no_rule_of_ours() -> None:
+    registry = installed(
+        EntryPoint(name, "acme_rules:Missing", "alnair.plugins")
+        for name in ("BinPack", "best-fit", "GPUCards")
+    )
+    text = "profiles: [{schedulerName: mine, scorers: [BinPack], picker: best-fit}]"
+    profile = build_all(parse_config(text, origin="f"), registry)["mine"]
+    assert not profile.broken
+    assert where(cluster().place(ASKING, profile=profile)) == {"p": "a"}
+
+
+def test_an_entry_point_is_called_as_its_rule_is() -> None:
+    """Or nobody would know which rule it is that cannot be loaded, and a profile that names it would be refused."""
+    registry = installed([EntryPoint("not-on-a", "acme_rules:NotOnA", "alnair.plugins")])
+    assert "calls its entry point not-on-a" in registry.broken["acme.com/NotOnA"]
+    assert "acme.com/NotOnA" not in registry.offers["filters"]
+
+
+def test_the_fallback_of_a_profile_with_nobody_elses_filters_has_all_of_ours() -> None:
+    profile = built("filters: [acme.com/NotOnA]")
+    assert [rule.name for rule in profile.filters] == ["acme.com/NotOnA"]
+    assert profile.fallback is not None
+    assert [rule.name for rule in profile.fallback.filters] == list(FILTERS)
 
 
 def test_two_packages_cannot_have_one_name() -> None:

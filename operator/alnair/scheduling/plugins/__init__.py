@@ -38,6 +38,7 @@ from alnair.scheduling.plugins.node_unschedulable import NodeUnschedulable
 from alnair.scheduling.plugins.node_volume_limits import NodeVolumeLimits
 from alnair.scheduling.plugins.pod_topology_spread import PodTopologySpread, SoftSpread
 from alnair.scheduling.plugins.potential import Potential
+from alnair.scheduling.plugins.protection import Protection
 from alnair.scheduling.plugins.queue_order import FewestCards, MostCards
 from alnair.scheduling.plugins.requested_scores import LeastRequested, MostRequested
 from alnair.scheduling.plugins.requested_to_capacity_ratio import RequestedToCapacityRatio
@@ -88,6 +89,7 @@ SCORERS: dict[str, type[Scorer]] = {
         LabelPreference,
         Equal,
         Potential,
+        Protection,
         TightestNode,
         Basic,
         Utilization,

@@ -24,9 +24,11 @@ def free_parts(draft: Draft) -> Ints:
     return in_thousandths(draft.card_free_memory, draft.card_memory, open_cards)
 
 
-def free_gpu(draft: Draft) -> Floats:
-    """N: free GPU of the node, in cards; a device plugin's are counted."""
-    return np.where(draft.owned, free_parts(draft).sum(axis=1) / CARD, idle_counted(draft))
+def free_gpu(draft: Draft, parts: Ints | None = None) -> Floats:
+    """N: free GPU of the node, in cards; a device plugin's are counted. `parts`: its `free_parts`, if at hand."""
+    if parts is None:
+        parts = free_parts(draft)
+    return np.where(draft.owned, parts.sum(axis=1) / CARD, idle_counted(draft))
 
 
 def asked_gpu(demand: CardDemand, draft: Draft) -> Floats:

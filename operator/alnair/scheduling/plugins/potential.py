@@ -1,18 +1,16 @@
 """Potential: put a pod where it leaves the least that nobody will be able to use, going by what has come so far.
 
-A node's potential is the GPU, in cards, that is likely to be wasted there for good:
+A node's potential is the GPU, in cards, that is likely to be wasted there for good (see leftovers):
 
-    for each card in use   w(what is free of it): how much of that will stay free when many more slices have come
-    for the node           the free GPU for which there is no cpu left, at what pods ask for beside a card
+    for each card in use   how much of what is free of it will stay free when many more slices have come
+    for the node           the free GPU for which it will have no cpu left
 
 The score is how much the potential falls (or how little it grows), then, a thousand times fainter, how full the node
-is. `w` looks DEPTH slices ahead: w0(r) = r, wk(r) = mean over sizes s of min(wk-1(r), wk-1(r - s)) where s fits, and
-wk-1(r) where it does not. An idle card is nobody's waste: it serves pods that want whole ones.
+is. An idle card is nobody's waste: it serves pods that want whole ones. Nodes that large requests will need are not
+this rule's business, see protection.
 
-A pod without a GPU request keeps off nodes with cards while others will do.
-
-Where pods ask for more cpu beside a card than the cluster has, cpu and not cards will run out, and then the cpu of pods
-without a GPU counts too: it goes where cards are taken already.
+A pod without a GPU request keeps off nodes with cards while others will do. Where pods ask for more cpu beside a card
+than the cluster has, cpu and not cards will run out, and then those without a GPU count among what is to come.
 """
 
 from __future__ import annotations
@@ -37,18 +35,15 @@ from alnair.scheduling.plugins.card_fractions import (
 )
 from alnair.scheduling.plugins.gpu_cards import advertised
 from alnair.scheduling.plugins.interface import Floats, Scope
+from alnair.scheduling.plugins.leftovers import Stranding, waste
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass
 
-DEPTH = 50
 FAINT = 0.001
-THRIFT = 0.9  # of the cpu that pods ask for beside a card: some of them ask for less
 LARGEST_CPU = 128_000
 LARGEST_GPU = 8
-SCARCE = (
-    0.95,
-    1.0,
-)  # of the cluster's cpu is asked for when its cards are: from here on it counts, and fully
+SCARCE = (0.95, 1.0)  # of the cluster's cpu is asked for when its cards are: from here on, and fully
+BURDEN = 0.2  # then, of the pods without a GPU, that nodes with free cards have to put up
 FINE = 1_000_000_000  # of waste: less is no difference between two cards
 MOST_TABLES = 64  # sizes of cards
 
@@ -56,11 +51,13 @@ MOST_TABLES = 64  # sizes of cards
 @dataclass(frozen=True, slots=True)
 class Supply:
     """What the cluster has in all: cpu in thousandths, cards, and the MiB of the commonest card, which a slice is
-    taken for a part of where no card is in sight."""
+    taken for a part of where no card is in sight; and the most that one node with cards has."""
 
     cpu: int
     cards: int
     card_mib: int
+    most_cpu: int
+    most_cards: int
 
 
 class Prospect:
@@ -68,14 +65,24 @@ class Prospect:
 
     def __init__(self, habits: Habits, supply: Supply) -> None:
         self._sizes = [(kind, count) for kind, count in habits.kinds if kind.cards and not kind.whole]
-        self._cpu_a_card = cpu_a_card(habits, supply)
+        self._stranding = Stranding(
+            [
+                (kind.cards * _part(kind, supply), kind.cpu, count)
+                for kind, count in habits.kinds
+                if kind.cards
+            ],
+            [(kind.cpu, count) for kind, count in habits.kinds if not kind.cards],
+            burden=burden(habits, supply),
+            most_gpu=supply.most_cards,
+            most_cpu=supply.most_cpu,
+        )
         self._tables: dict[int, Floats] = {}
 
     def score(self, pod: PodClass, draft: Draft) -> Floats:
         demand = main_demand(pod.shape)
         cpu = draft.free[:, draft.columns["cpu"]]
         parts = free_parts(draft)
-        gpu = free_gpu(draft)
+        gpu = free_gpu(draft, parts)
         cpu_after = cpu - requested(pod.shape, "cpu")
         gpu_after, gain = gpu, np.zeros(len(gpu))
         if demand is not None and demand.whole:
@@ -85,7 +92,8 @@ class Prospect:
             best = gains.max(axis=1, keepdims=True) if demand.cards == 1 else -np.sort(-gains, axis=1)
             gain = best[:, : demand.cards].sum(axis=1)
             gpu_after = gpu - asked_gpu(demand, draft)
-        gain = gain + self._stranded(gpu, cpu) - self._stranded(gpu_after, cpu_after)
+        before, after = self._stranding.stranded(np.stack((gpu, gpu_after)), np.stack((cpu, cpu_after)))
+        gain = gain + before - after
         if demand is None:
             gain = gain - has_cards(draft)
         gain -= FAINT * (gpu_after / LARGEST_GPU + cpu_after / LARGEST_CPU)
@@ -97,11 +105,6 @@ class Prospect:
         fits[0, cards] = True
         gains = self._gains(demand, one, free_parts(one), fits)[0, cards]
         return np.asarray(np.rint(-FINE * gains), dtype=np.int64)
-
-    def _stranded(self, gpu: Floats, cpu: Floats | Ints) -> Floats:
-        if not self._cpu_a_card:
-            return np.zeros(len(gpu))
-        return np.maximum(gpu - cpu / self._cpu_a_card, 0.0)
 
     def _gains(self, demand: CardDemand, draft: Draft, parts: Ints, fits: Bools) -> Floats:
         """N x C: by how much the waste of the card falls when the slice goes there."""
@@ -175,30 +178,16 @@ class Potential:
 
 def supply_of(draft: Draft) -> Supply:
     there = draft.card_memory > 0
-    owned = int((there & draft.owned[:, None]).sum())
-    counted = int(np.where(draft.owned, 0, advertised(draft)).sum())
+    cards = np.where(draft.owned, there.sum(axis=1), advertised(draft))
+    cpu = np.where(draft.exists, draft.allocatable[:, draft.columns["cpu"]], 0)
     sizes, times = np.unique(draft.card_memory[there], return_counts=True)
     return Supply(
-        cpu=int(draft.allocatable[draft.exists, draft.columns["cpu"]].sum()),
-        cards=owned + counted,
+        cpu=int(cpu.sum()),
+        cards=int(cards.sum()),
         card_mib=int(sizes[times.argmax()]) if len(sizes) else 0,
+        most_cpu=int(cpu[cards > 0].max(initial=0)),
+        most_cards=int(cards.max(initial=0)),
     )
-
-
-def waste(sizes: list[tuple[int, float]]) -> Floats:
-    """0 to CARD: how much of what is free of a card in use will stay free, in cards."""
-    left = np.arange(CARD + 1) / CARD
-    total = sum(count for _, count in sizes)
-    if not total:
-        return left
-    for _ in range(DEPTH):
-        following = np.zeros(CARD + 1)
-        for size, count in sizes:
-            share = count / total
-            following[:size] += share * left[:size]
-            following[size:] += share * np.minimum(left[size:], left[: CARD + 1 - size])
-        left = following
-    return left
 
 
 def _part(kind: Kind, supply: Supply) -> float:
@@ -208,14 +197,11 @@ def _part(kind: Kind, supply: Supply) -> float:
     return min(kind.percent / 100 or kind.mib / max(supply.card_mib, 1), 1.0)
 
 
-def cpu_a_card(habits: Habits, supply: Supply) -> float:
-    """Thousandths that are asked for beside a card; 0 while nobody knows."""
+def burden(habits: Habits, supply: Supply) -> float:
+    """The chance that a node with free cards has to put up a pod without a GPU that comes: none while cpu is plenty."""
     cards = sum(count * kind.cards * _part(kind, supply) for kind, count in habits.kinds)
     if not cards:
         return 0.0
-    beside = sum(count * kind.cpu for kind, count in habits.kinds if kind.cards)
-    alone = sum(count * kind.cpu for kind, count in habits.kinds if not kind.cards)
-    asked = (beside + alone) / cards * supply.cards / max(supply.cpu, 1)
+    asked = sum(count * kind.cpu for kind, count in habits.kinds) / cards * supply.cards / max(supply.cpu, 1)
     low, high = SCARCE
-    scarcity = min(max((asked - low) / (high - low), 0.0), 1.0)
-    return THRIFT * (beside + scarcity * alone) / cards
+    return BURDEN * min(max((asked - low) / (high - low), 0.0), 1.0)
