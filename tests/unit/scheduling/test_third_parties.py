@@ -313,13 +313,6 @@ def test_a_rule_that_cannot_be_made_does_not_keep_the_scheduler_from_starting() 
     assert where(cluster().place(ASKING, profile=profile)) == {"p": "a"}
 
 
-def test_a_rule_whose_options_cannot_be_read_does_not_keep_the_scheduler_from_starting() -> None:
-    profile = built("scorers: [acme.com/NoOptions]")
-    (why,) = profile.broken
-    assert why.startswith("rule acme.com/NoOptions: acme_rules cannot make it: AttributeError: ")
-    assert where(cluster().place(ASKING, profile=profile)) == {"p": "a"}
-
-
 class Exits:
     """A module with one that is read ends the process that reads it."""
 
@@ -358,6 +351,13 @@ def test_the_fallback_of_a_profile_with_nobody_elses_filters_has_all_of_ours() -
     assert [rule.name for rule in profile.filters] == ["acme.com/NotOnA"]
     assert profile.fallback is not None
     assert [rule.name for rule in profile.fallback.filters] == list(FILTERS)
+
+
+def test_a_rule_whose_options_cannot_be_read_does_not_keep_the_scheduler_from_starting() -> None:
+    profile = built("scorers: [acme.com/NoOptions]")
+    (why,) = profile.broken
+    assert why.startswith("rule acme.com/NoOptions: acme_rules cannot make it: AttributeError: ")
+    assert where(cluster().place(ASKING, profile=profile)) == {"p": "a"}
 
 
 def test_two_packages_cannot_have_one_name() -> None:
