@@ -119,8 +119,8 @@ class Profile:
         scorers = [(rule, weight) for rule, weight in self.wide_scorers if rule.concerns(pod, draft)]
         if not filters and not scorers:
             return None
-        passes = self.pass_all(filters, pod, draft)
-        return np.where(passes, self.score_all(scorers, pod, draft), NOWHERE)
+        scores = self.score_all(scorers, pod, draft)
+        return np.where(self.pass_all(filters, pod, draft), scores, NOWHERE) if filters else scores
 
     def chosen(self, pod: PodClass, draft: Draft, total: Floats) -> int:
         """The row of the node that gets the pod: the first of the best, or whichever the node picker chooses. Where no
