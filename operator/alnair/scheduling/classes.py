@@ -47,6 +47,8 @@ def classes_of(
     who may mind some of the members.
     """
     members = tuple(members)
+    if len(members) == 1:
+        return [MemberClass(members[0].pod, members)]
     asked = _sets_in_play(members, draft)
     asked += [term.pods for _, pod in expected for term in pod.shape.apart]
     classes: dict[tuple[object, ...], list[Member]] = {}

@@ -84,10 +84,10 @@ def first_reasons(
     for rule in filters:
         if not rule.concerns(pod, draft):
             continue
-        failed = rows[~rule.passes(pod, draft)[rows]]
+        passed = rule.passes(pod, draft)[rows]
+        failed, rows = rows[~passed], rows[passed]
         if len(failed):
             yield from ((rule, phrase, told) for phrase, told in rule.reasons(pod, draft, failed))
-            rows = np.setdiff1d(rows, failed)
 
 
 def _beyond_rules(pod: PodClass, profile: Profile, draft: Draft, rows: Ints) -> list[tuple[str, int]]:

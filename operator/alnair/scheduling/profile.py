@@ -32,6 +32,7 @@ from alnair.state.draft import Bools, Draft
 from alnair.state.shapes import PodClass
 
 NOWHERE = -np.inf
+WORTH_LEAVING_OUT = 256  # nodes that did not pass: to score so many in vain costs more than to pick out the others
 
 # In place of a third party's rule that is all there is at its point.
 SPARE_SCORER, SPARE_PICKER = "BinPack", "best-fit"
@@ -112,7 +113,13 @@ class Profile:
     def rated_locally(self, pod: PodClass, draft: Draft) -> Floats:
         """By the rules that hang on the node alone: the score where they pass, NOWHERE elsewhere."""
         passes = self.pass_all(self.local_filters, pod, draft)
-        return np.where(passes, self.score_all(self.local_scorers, pod, draft), NOWHERE)
+        rows = np.flatnonzero(passes)
+        if len(rows) and len(passes) - len(rows) < WORTH_LEAVING_OUT:
+            return np.where(passes, self.score_all(self.local_scorers, pod, draft), NOWHERE)
+        ratings = np.full(len(passes), NOWHERE)
+        if len(rows):
+            ratings[rows] = self.score_all(self.local_scorers, pod, draft.at(rows))
+        return ratings
 
     def rated_by_company(self, pod: PodClass, draft: Draft) -> Floats | None:
         """By the rules that speak of other pods, to be added to the local rating; None if none has anything to say."""
@@ -120,8 +127,8 @@ class Profile:
         scorers = [(rule, weight) for rule, weight in self.wide_scorers if rule.concerns(pod, draft)]
         if not filters and not scorers:
             return None
-        passes = self.pass_all(filters, pod, draft)
-        return np.where(passes, self.score_all(scorers, pod, draft), NOWHERE)
+        scores = self.score_all(scorers, pod, draft)
+        return np.where(self.pass_all(filters, pod, draft), scores, NOWHERE) if filters else scores
 
     def awaits_company(self, pod: PodClass, draft: Draft) -> bool:
         """Whether one more pod in the cluster can be what it waits for."""

@@ -69,22 +69,22 @@ class Stranding:
         free = np.repeat(np.arange(rows)[:, None] * self._gpu_step, columns, axis=1)
         left = _ahead(free, takers, others, burden)
         left = np.maximum(left - left[:, -1:], 0.0)
-        # One row and column more, so that the last cell has a neighbour.
-        self._table = np.ascontiguousarray(np.pad(left, ((0, 1), (0, 1)), mode="edge"))
-        self._most = (float(rows - 1), float(columns - 1))
+        # Of each cell: what is there, what one step across adds, one step down, and both together beyond that.
+        padded = np.pad(left, ((0, 1), (0, 1)), mode="edge")
+        here, across, down = padded[:-1, :-1], padded[:-1, 1:], padded[1:, :-1]
+        slopes = (here, across - here, down - here, padded[1:, 1:] - across - down + here)
+        self._cells = np.stack([slope.ravel() for slope in slopes])
+        self._most, self._width = (float(rows - 1), float(columns - 1)), columns
 
     def stranded(self, gpu: Floats, cpu: Floats | Ints) -> Floats:
         """N: between the steps, in proportion."""
         down = np.minimum(np.maximum(gpu / self._gpu_step, 0.0), self._most[0])
         across = np.minimum(np.maximum(cpu / self._cpu_step, 0.0), self._most[1])
         row, column = down.astype(np.int64), across.astype(np.int64)
-        down, across = down - row, across - column
-        width = self._table.shape[1]
-        cell, table = row * width + column, self._table.ravel()
-        above = table[cell] + across * (table[cell + 1] - table[cell])
-        cell = cell + width
-        below = table[cell] + across * (table[cell + 1] - table[cell])
-        return np.asarray(above + down * (below - above))
+        down -= row
+        across -= column
+        here, to_right, below, twist = self._cells[:, row * self._width + column]
+        return np.asarray(here + across * to_right + down * (below + across * twist))
 
 
 def _commonest(steps: Iterable[tuple[int, int, float]]) -> list[tuple[int, int, float]]:

@@ -92,7 +92,9 @@ class Prospect:
             best = gains.max(axis=1, keepdims=True) if demand.cards == 1 else -np.sort(-gains, axis=1)
             gain = best[:, : demand.cards].sum(axis=1)
             gpu_after = gpu - asked_gpu(demand, draft)
-        before, after = self._stranding.stranded(np.stack((gpu, gpu_after)), np.stack((cpu, cpu_after)))
+        # Before and after in one go: most often there are few nodes, and it is the number of steps that costs.
+        both = np.concatenate((gpu, gpu_after)), np.concatenate((cpu, cpu_after))
+        before, after = self._stranding.stranded(*both).reshape(2, -1)
         gain = gain + before - after
         if demand is None:
             gain = gain - has_cards(draft)

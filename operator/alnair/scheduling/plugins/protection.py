@@ -38,7 +38,7 @@ from alnair.state.shapes import PodClass
 
 RESOURCES = ("cpu", "memory")
 MOST_KINDS = 64  # of large requests; the rarest is forgotten
-EVERY = 32  # arrivals: then it is reckoned anew what is scarce
+EVERY = 64  # arrivals: then it is reckoned anew what is scarce
 NEGLIGIBLE = 0.01  # a chance of being missed
 PLENTY = 1 << 60  # more than any pod asks for
 
@@ -112,8 +112,9 @@ class Protection:
         means = ahead * (1.0 + (takes * counts).sum(axis=1))
         chances = np.array([exceeded(*each, ahead) for each in zip(there.tolist(), means, strict=True)])
         kept = np.flatnonzero((chances > NEGLIGIBLE) & (there > 0))
-        rows = nodes.rows[(nodes.places[kept] > 0).any(axis=0)]
-        return Scarce(tuple(kinds[number] for number in kept), chances[kept], rows, draft)
+        return Scarce(
+            tuple(kinds[number] for number in kept), chances[kept], nodes.of_use_to(kept), draft.version
+        )
 
 
 class Scarce:
@@ -122,11 +123,11 @@ class Scarce:
     Kept from one question to the next: of those nodes, the ones that changed since are looked at again.
     """
 
-    def __init__(self, kinds: tuple[Large, ...], chances: Floats, rows: Ints, draft: Draft) -> None:
-        self.chances = chances
+    def __init__(self, kinds: tuple[Large, ...], chances: Floats, nodes: Nodes, version: int) -> None:
+        self.chances = chances  # for each kind
         self._kinds = kinds
-        self._nodes = Nodes.of(kinds, draft, rows)
-        self._version = draft.version
+        self._nodes = nodes
+        self._version = version  # of the books when they were looked at
 
     def missed(self, pod: PodClass, draft: Draft) -> tuple[Ints, Floats]:
         """Rows, and of the places that the pod would take there the greatest chance to be missed."""
@@ -190,6 +191,17 @@ class Nodes:
             now = Nodes.of(kinds, draft, self.rows[which])
             self.places[:, which], self.spare[:, :, which] = now.places, now.spare
             self.shared_mib[which], self.shared_part[which] = now.shared_mib, now.shared_part
+
+    def of_use_to(self, kinds: Ints) -> Nodes:
+        """Only these kinds, and the nodes that have places for some."""
+        some = (self.places[kinds] > 0).any(axis=0)
+        return Nodes(
+            self.rows[some],
+            self.places[kinds][:, some],
+            self.spare[:, kinds][:, :, some],
+            self.shared_mib[some],
+            self.shared_part[some],
+        )
 
     def copy(self) -> Nodes:
         return Nodes(
