@@ -32,7 +32,9 @@ from alnair.state.draft import Bools, Draft
 from alnair.state.shapes import PodClass
 
 NOWHERE = -np.inf
-WORTH_LEAVING_OUT = 256  # nodes that did not pass: to score so many in vain costs more than to pick out the others
+WORTH_LEAVING_OUT = (
+    256  # nodes that did not pass: to score so many in vain costs more than to pick out the others
+)
 
 # In place of a third party's rule that is all there is at its point.
 SPARE_SCORER, SPARE_PICKER = "BinPack", "best-fit"
