@@ -31,7 +31,9 @@ from alnair.state.draft import Bools, Draft
 from alnair.state.shapes import PodClass
 
 NOWHERE = -np.inf
-WORTH_LEAVING_OUT = 256  # nodes that did not pass: to score so many in vain costs more than to pick out the others
+WORTH_LEAVING_OUT = (
+    256  # nodes that did not pass: to score so many in vain costs more than to pick out the others
+)
 
 # In place of a third party's rule that is all there is at its point.
 SPARE_SCORER, SPARE_PICKER = "BinPack", "best-fit"
@@ -117,7 +119,7 @@ class Profile:
             return np.where(passes, self.score_all(self.local_scorers, pod, draft), NOWHERE)
         ratings = np.full(len(passes), NOWHERE)
         if len(rows):
-            ratings[rows] = self.score_all(self.local_scorers, pod, draft.at(rows))
+            ratings[rows] = self.score_all(self.local_scorers, pod, draft.glance(rows))
         return ratings
 
     def rated_by_company(self, pod: PodClass, draft: Draft) -> Floats | None:
