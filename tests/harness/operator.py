@@ -15,10 +15,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
@@ -77,13 +78,16 @@ def install(
     *,
     delivery: dict[str, Any] | None = None,
     extender: dict[str, Any] | None = None,
+    profiles: Sequence[dict[str, Any]] = (),
 ) -> Release:
     """The chart in the test's namespace, with scheduler names of its own and without the CRDs, which are shared.
 
-    Nodes of tests are Alnair's: pods that ask for whole cards get them through the environment unless told otherwise.
+    `profiles` come beside the shipped ones, `<namespace>-` in front of their names. Nodes of tests are Alnair's: pods
+    that ask for whole cards get them through the environment unless told otherwise.
     """
     shipped = yaml.safe_load((CHART / "values.yaml").read_text())["profiles"]
-    profiles = [{**each, "schedulerName": own_name(each["schedulerName"], namespace)} for each in shipped]
+    own = [{**each, "schedulerName": own_name(each["schedulerName"], namespace)} for each in shipped]
+    own += [{**each, "schedulerName": f"{namespace}-{each['schedulerName']}"} for each in profiles]
     crds = {"podGroups": False, "nodeResourceTopologies": False, "gpuAllocations": False}
     delivery = {"wholeCards": "Environment", **(delivery or {})}
     installed = installation.install(
@@ -91,7 +95,7 @@ def install(
         chart=CHART,
         namespace=namespace,
         folder=folder,
-        values={"crds": crds, "profiles": profiles, "delivery": delivery, "extender": extender or {}},
+        values={"crds": crds, "profiles": own, "delivery": delivery, "extender": extender or {}},
     )
     return Release(cluster, installed, delivering=delivery.get("enabled", True))
 
@@ -105,9 +109,16 @@ class Operator:
     """One `alnair run`, to be killed and started again at will."""
 
     def __init__(
-        self, release: Release, folder: Path, *, name: str = "operator", flags: tuple[str, ...] = ()
+        self,
+        release: Release,
+        folder: Path,
+        *,
+        name: str = "operator",
+        flags: tuple[str, ...] = (),
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.release = release
+        self.environment = environment
         self.log = folder / f"{name}.log"
         self.flags = flags
         self.process: subprocess.Popen[bytes] | None = None
@@ -132,7 +143,7 @@ class Operator:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
-                env=installation.environment(self.log.parent),
+                env={**installation.environment(self.log.parent), **self.environment},
             )
         threading.Thread(
             target=self._read, args=(self.process, ready), name="operator stdout", daemon=True

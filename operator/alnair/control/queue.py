@@ -115,7 +115,7 @@ class Queue:
                         gang.retry_after = min(gang.retry_after, self._clock.now() + UNDECIDED_SECONDS)
                         self.touch(gang)
                     gang.refused_at = self._state.version
-                elif gang.refused_at < self._state.arrived and _wants_company(gang):
+                elif gang.refused_at < self._state.arrived and self._awaits_company(gang, draft):
                     self.touch(gang)
                     gang.refused_at = self._state.version
 
@@ -150,6 +150,16 @@ class Queue:
                 return True
         return False
 
+    def _awaits_company(self, gang: Gang, draft: Draft) -> bool:
+        """A pod that comes can be what it waits for, as the rules about other pods have it."""
+        profile = self._profiles.get(gang.scheduler)
+        if profile is None:
+            return False
+        try:
+            return any(profile.awaits_company(pod, draft) for pod in gang.wanted)
+        except RuleFailed:
+            return True
+
     def _may_have_moved(self, gang: Gang) -> bool:
         """Its members are to be in one domain, and a node where it has some changed: it may be in another by now, with
         room on nodes that did not change at all."""
@@ -158,8 +168,3 @@ class Queue:
             return False
         rows = {self._state.row(pod.node) for pod in gang.pods.values() if pod.node and not pod.terminal}
         return any(row is not None and self._state.freed_at[row] > gang.refused_at for row in rows)
-
-
-def _wants_company(gang: Gang) -> bool:
-    """A pod that comes can be what it waits for: one to be near, or one more in the emptiest domain."""
-    return any(pod.shape.near or pod.shape.spread for pod in gang.wanted)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from alnair.control.hooks import Hooks
+from alnair.control.hooks import Hooks, Reservation
 from alnair.extender.questions import Questions
 from alnair.extender.wire import ExtenderBindingArgs
 from alnair.kube import Client, Refused, Unanswered
@@ -75,9 +75,10 @@ class Bindings:
             holding = self._questions.place(pod, asked.node)
             if isinstance(holding, str):
                 return holding
-            if why := self._hooks.reserve(self._questions.profile_name, [(pod, holding)]):
-                return why
-            self._start(pod, holding)
+            reservation = self._hooks.reserve(self._questions.profile_name, [(pod, holding)])
+            if isinstance(reservation, str):
+                return reservation
+            self._start(pod, holding, reservation)
         return await self._end(asked)
 
     async def room(self) -> None:
@@ -108,14 +109,15 @@ class Bindings:
         while uid not in self._state.pods and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_SECONDS)
 
-    def _start(self, pod: Pod, holding: Holding) -> None:
+    def _start(self, pod: Pod, holding: Holding, reservation: Reservation) -> None:
         record = self._ledger.assume(
             _owner(pod),
             scheduler=self._questions.profile_name,
             min_member=1,
             placements=[(pod, holding)],
         )
-        task = self._ledger.spawn(self._carry_out(record, pod, holding), f"carry out {record}")
+        work = self._carry_out(record, pod, holding, reservation)
+        task = self._ledger.spawn(work, f"carry out {record}")
         self._under_way[pod.uid] = task
         self._note_how_busy()
         task.add_done_callback(lambda _: self._finished(pod.uid))
@@ -129,13 +131,13 @@ class Bindings:
         self._ledger.lull.busy(len(self._under_way) > BUSY, who="extender")
         (self._fewer.set if len(self._under_way) < MOST_UNDER_WAY else self._fewer.clear)()
 
-    async def _carry_out(self, record: Record, pod: Pod, holding: Holding) -> None:
+    async def _carry_out(self, record: Record, pod: Pod, holding: Holding, reservation: Reservation) -> None:
         try:
             await self._ledger.carry_out(record)
         finally:
             member = record.members.get(pod.uid)
             if member is None or not member.bound:
-                self._hooks.unreserve(record.scheduler, [(pod, holding)])
+                self._hooks.unreserve(reservation, [(pod, holding)])
 
     async def _end(self, asked: ExtenderBindingArgs) -> str:
         """Of what is under way for this pod, whoever began it; it goes on if the caller does not."""

@@ -70,6 +70,11 @@ class Guarded:
             return True
         return self.call("concerns", lambda: bool(self.rule.concerns(pod, draft.sealed())))
 
+    def awaits(self, pod: PodClass, draft: Draft) -> bool:
+        if not hasattr(self.rule, "awaits"):
+            return self.concerns(pod, draft)
+        return self.call("awaits", lambda: bool(self.rule.awaits(pod, draft.sealed())))
+
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
         return self.call(
             "passes", lambda: _yes_or_no(self.rule.passes(pod, draft.sealed()), len(draft.names))

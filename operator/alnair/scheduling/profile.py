@@ -17,6 +17,7 @@ from alnair.api.profiles import Profile as ProfileConfig
 from alnair.api.quantity import shown
 from alnair.scheduling.guard import Guarded, Limit
 from alnair.scheduling.plugins.interface import (
+    Awaiting,
     Filter,
     Floats,
     Learner,
@@ -130,6 +131,13 @@ class Profile:
             return None
         scores = self.score_all(scorers, pod, draft)
         return np.where(self.pass_all(filters, pod, draft), scores, NOWHERE) if filters else scores
+
+    def awaits_company(self, pod: PodClass, draft: Draft) -> bool:
+        """Whether one more pod in the cluster can be what it waits for."""
+        return any(
+            rule.awaits(pod, draft) if isinstance(rule, Awaiting) else rule.concerns(pod, draft)
+            for rule in self.wide_filters
+        )
 
     def chosen(self, pod: PodClass, draft: Draft, total: Floats) -> int:
         """The row of the node that gets the pod: the first of the best, or whichever the node picker chooses. Where no

@@ -12,10 +12,17 @@ from alnair.api.topology import NodeResourceTopology
 from alnair.control import loop as control_loop
 from alnair.control.queue import UNDECIDED_SECONDS
 from alnair.scheduling import exact, search
-from alnair.scheduling.profile import build_all
+from alnair.scheduling.plugins.interface import Scope
+from alnair.scheduling.profile import Profile, build_all
+from alnair.scheduling.registry import OURS, Offer, Registry
+from alnair.state import wire
+from alnair.state.draft import Bools, Draft
+from alnair.state.selectors import PodSet, Requirement, Selector
+from alnair.state.shapes import PodClass
 from harness.builders import node, pod
 from harness.numa import published, zone
-from unit.control.world import WORKER, World
+from unit.builders import decoded
+from unit.control.world import NAMESPACE, WORKER, World
 
 PLACE = search.place
 FULL = node("n1").holding(cpu="100m")
@@ -141,6 +148,78 @@ async def test_who_is_spread_is_woken_by_one_more_in_the_emptiest_domain() -> No
         world.pod("other", group="", like=pod("other").labelled(app="x"), on="n2")
         await world.settled()
         assert world.where()["second"] == "n1"
+
+
+class BesideAFriend:
+    """A third party's filter: only where a pod with the label friend=yes is."""
+
+    name = "acme.com/BesideAFriend"
+    scope = Scope.DOMAIN
+    friends = PodSet((NAMESPACE,), Selector((Requirement("friend", "In", ("yes",)),)))
+
+    def passes(self, pod: PodClass, draft: Draft) -> Bools:
+        return draft.count(self.friends) > 0
+
+
+class FriendOfNobody(BesideAFriend):
+    """It says itself that no pod can be what it waits for."""
+
+    name = "acme.com/FriendOfNobody"
+
+    def awaits(self, pod: PodClass, draft: Draft) -> bool:
+        return False
+
+
+def enabled(rule: str, options: str = "{}", *others: type[BesideAFriend]) -> dict[str, Profile]:
+    """The profile `alnair` with one more filter."""
+    theirs = {other.name: Offer(other, "acme-rules") for other in others}
+    registry = Registry({**OURS.offers, "filters": {**OURS.offers["filters"], **theirs}})
+    filters = f"{{enable: [{{name: {rule}, options: {options}}}]}}"
+    text = f"profiles: [{{schedulerName: alnair, scorers: [BinPack], picker: best-fit, filters: {filters}}}]"
+    return build_all(parse_config(text, origin="f"), registry)
+
+
+FRIEND = pod("friend").labelled(friend="yes")
+
+
+async def test_whom_a_third_partys_filter_keeps_waiting_is_woken_by_whoever_comes() -> None:
+    profiles = enabled(BesideAFriend.name, "{}", BesideAFriend)
+    async with World(nodes=[node("n1"), node("n2")], profiles=profiles) as world:
+        world.pod("shy", group="", like=SMALL)
+        await world.start()
+        await world.settled()
+        assert world.where() == {}
+        world.pod("friend", group="", like=FRIEND, on="n2")
+        await world.settled()
+        assert world.where()["shy"] == "n2"
+
+
+async def test_a_filter_that_waits_for_nobody_is_left_in_peace(planned: Counter[str]) -> None:
+    profiles = enabled(FriendOfNobody.name, "{}", FriendOfNobody)
+    async with World(nodes=[node("n1"), node("n2")], profiles=profiles) as world:
+        world.pod("shy", group="", like=SMALL)
+        await world.start()
+        await world.settled()
+        world.pod("friend", group="", like=FRIEND, on="n2")
+        await world.settled()
+        assert ("shy" in world.where(), planned["shy"]) == (False, 1)
+
+
+async def test_who_must_be_where_its_service_is_is_woken_when_that_opens_another_group() -> None:
+    nodes = [node("n1").labelled(zone="a").cordoned(), node("n2").labelled(zone="b")]
+    profiles = enabled("ServiceAffinity", "{labels: [zone]}")
+    service = {"metadata": {"name": "s", "namespace": NAMESPACE}, "spec": {"selector": {"app": "x"}}}
+    async with World(nodes=nodes, profiles=profiles) as world:
+        world.pod("first", group="", like=pod("first").labelled(app="x"), on="n1")
+        leader = await world.process()
+        leader.state.services.put(decoded(service, wire.Service))
+        await leader.lead()
+        world.pod("next", group="", like=SMALL.labelled(app="x"))
+        await world.settled()
+        assert "next" not in world.where()
+        world.pod("other", group="", like=pod("other").labelled(app="x"), on="n2")
+        await world.settled()
+        assert world.where()["next"] == "n2"
 
 
 async def test_a_gang_made_anew_under_the_same_name_is_tried() -> None:
@@ -296,6 +375,7 @@ async def test_an_answer_by_rules_that_are_no_longer_asked_is_not_used(pondered:
             if len(pondered) == 1:
                 leader.profiles.replace(lenient)
                 leader.loop.adopt(DEFAULT.topology.levels)
+                await world.until(lambda: not leader.loop._queue._touched)  # the queue has passed it over
             return solution
 
         leader.loop._solver.solve = late  # type: ignore[method-assign]

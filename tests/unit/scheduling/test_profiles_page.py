@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from alnair.api.config import parse_config
 from alnair.cli.profile import app
 from alnair.scheduling.importing.equivalents import ALWAYS, NO_PRIORITY, OPTIONAL, PREDICATES, PRIORITIES
-from alnair.scheduling.profile import build_all
+from alnair.scheduling.profile import BadProfile, build, build_all
 from alnair.scheduling.registry import POINTS
 from unit.scheduling.importing import samples
 
-PAGE = (Path(__file__).parents[3] / "docs" / "profiles.md").read_text()
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "profiles.md").read_text()
+EXAMPLE = ROOT / "examples" / "plugins" / "quiet-rack"
 
 
 def section(name: str) -> str:
@@ -31,12 +34,30 @@ def quoted(text: str) -> list[str]:
 
 
 def test_the_sample_profiles_can_be_made() -> None:
-    (sample,) = re.findall(r"```yaml\n(profiles:.*?)```", PAGE, flags=re.DOTALL)
-    build_all(parse_config(sample, origin="docs/profiles.md"))
+    ours, learned = re.findall(r"```yaml\n(profiles:.*?)```", PAGE, flags=re.DOTALL)
+    build_all(parse_config(ours, origin="docs/profiles.md"))
+    (theirs,) = parse_config(learned, origin="docs/profiles.md").profiles
+    with pytest.raises(
+        BadProfile, match=r"'example\.com/LearnedPicker': nodePicker knows no rule of that name"
+    ):
+        build(theirs)  # all else of it is right
 
 
 def test_every_point_is_explained_in_order() -> None:
     assert [row[0].strip("`") for row in rows(section("Points"))] == [*POINTS, "fallback"]
+
+
+def test_the_method_of_every_point_is_told() -> None:
+    told = {row[0].strip("`"): row[1] for row in rows(section("Rules of your own").split("### ")[0])}
+    assert list(told) == list(POINTS)
+    for point, method in POINTS.items():
+        assert re.match(rf"`(async )?{method}\(", told[point]), point
+
+
+def test_the_example_that_is_shown_is_the_one_that_is_there() -> None:
+    code, entry = re.findall(r"```(?:python|toml)\n(.*?)```", section("Rules of your own"), flags=re.DOTALL)
+    assert code == (EXAMPLE / "quiet_rack.py").read_text()
+    assert entry in (EXAMPLE / "pyproject.toml").read_text()
 
 
 def test_the_import_that_is_shown_is_what_the_command_prints(tmp_path: Path) -> None:

@@ -99,10 +99,17 @@ class CannotBeMade:
     score = Answers.score
 
 
+class NoOptions:
+    name = "acme.com/NoOptions"
+    Options = dict  # no model
+
+    score = Answers.score
+
+
 @pytest.fixture(autouse=True)
 def package() -> Iterator[None]:
     module = types.ModuleType("acme_rules")
-    for rule in (LastNode, Chooser, NotOnA, Answers, CannotBeMade):
+    for rule in (LastNode, Chooser, NotOnA, Answers, CannotBeMade, NoOptions):
         setattr(module, rule.__name__, rule)
     module.Nameless = type("Nameless", (), {"score": Answers.score})  # type: ignore[attr-defined]
     module.Unqualified = type("Unqualified", (), {"name": "BinPack", "score": Answers.score})  # type: ignore[attr-defined]
@@ -116,7 +123,7 @@ def found(*names: str) -> Registry:
     return installed(EntryPoint(f"acme.com/{name}", f"acme_rules:{name}", "alnair.plugins") for name in names)
 
 
-EVERYTHING = ("LastNode", "Chooser", "NotOnA", "Answers", "CannotBeMade")
+EVERYTHING = ("LastNode", "Chooser", "NotOnA", "Answers", "CannotBeMade", "NoOptions")
 
 
 def built(profile: str, *, more: str = "") -> Profile:
@@ -344,6 +351,13 @@ def test_the_fallback_of_a_profile_with_nobody_elses_filters_has_all_of_ours() -
     assert [rule.name for rule in profile.filters] == ["acme.com/NotOnA"]
     assert profile.fallback is not None
     assert [rule.name for rule in profile.fallback.filters] == list(FILTERS)
+
+
+def test_a_rule_whose_options_cannot_be_read_does_not_keep_the_scheduler_from_starting() -> None:
+    profile = built("scorers: [acme.com/NoOptions]")
+    (why,) = profile.broken
+    assert why.startswith("rule acme.com/NoOptions: acme_rules cannot make it: AttributeError: ")
+    assert where(cluster().place(ASKING, profile=profile)) == {"p": "a"}
 
 
 def test_two_packages_cannot_have_one_name() -> None:

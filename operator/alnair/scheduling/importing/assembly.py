@@ -150,6 +150,8 @@ class Assembly:
     def _picker(self) -> Taken:
         """kube-scheduler knew no cards. They are filled as the nodes are."""
         weights = {name: taken.weight for name, taken in self._scorers.items()}
+        if "Utilization" in weights:
+            return Taken("coolest", ("the card that is used least, as the file likes idle nodes",))
         fills = weights.get("MostRequested", 0) + weights.get("BinPack", 0)
         spreads = weights.get("LeastRequested", 0) + weights.get("Spread", 0)
         if spreads > fills:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from alnair.api.profiles import SchedulerName
 from alnair.scheduling.importing.arguments import (
     Labels,
     Name,
@@ -23,16 +24,15 @@ from alnair.scheduling.importing.assembly import DEFAULT_NAME, Assembly, Importe
 from alnair.scheduling.importing.equivalents import (
     DEFAULT_FILTERS,
     DEFAULT_SCORES,
+    DEFAULT_SCORES_BY_VERSION,
     FRAMEWORK_FILTERS,
     FRAMEWORK_SCORES,
     INHERENT,
-    OLDER_WEIGHTS,
 )
 from alnair.scheduling.importing.extenders import Extender, tell_extenders
 from alnair.scheduling.importing.reading import Model, Part, Unreadable, checked
 
 GROUP: Final = "kubescheduler.config.k8s.io/"
-OLDER: Final = ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2")
 LEAST: Final = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
 MOST: Final = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
 EVENLY: Final = {"resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]}
@@ -105,7 +105,7 @@ class RatioShape(Part):
 
 
 class Profile(Part):
-    scheduler_name: Name = "default-scheduler"
+    scheduler_name: SchedulerName = "default-scheduler"
     plugins: Plugins = Plugins()
     plugin_config: list[PluginConfig] = Field(default_factory=list)
 
@@ -170,11 +170,8 @@ class _Translation:
         self.profile = profile
         self.assembly = assembly
         self.origin = origin
-        older = OLDER_WEIGHTS if version in OLDER else {}
-        # weights of 0 mean: as the plugin has it
-        self.scores = _applied(
-            {**DEFAULT_SCORES, **older}, profile.plugins.multi_point, profile.plugins.score
-        )
+        defaults = DEFAULT_SCORES_BY_VERSION.get(version, DEFAULT_SCORES)
+        self.scores = _applied(defaults, profile.plugins.multi_point, profile.plugins.score)
         filters = dict.fromkeys(DEFAULT_FILTERS, 1)
         self.filters = _applied(filters, profile.plugins.multi_point, profile.plugins.filter)
         self.all_filters = set(DEFAULT_FILTERS) <= set(self.filters)
@@ -185,7 +182,7 @@ class _Translation:
         for name in self.filters:
             self._take_filter(name)
         for name, weight in self.scores.items():
-            self._take_score(name, weight or 1)
+            self._take_score(name, weight)
         for point, plugins in self.profile.plugins.elsewhere().items():
             for plugin in plugins.enabled:
                 self._tell(f"plugins.{point} {plugin.name}", plugin.name)
@@ -283,5 +280,5 @@ def _applied(defaults: Mapping[str, int], everywhere: PluginSet, here: PluginSet
                 found.clear()
             found.pop(plugin.name, None)
         for plugin in plugins.enabled:
-            found[plugin.name] = plugin.weight or found.get(plugin.name, 0)
+            found[plugin.name] = plugin.weight or 1  # who is enabled anew does not keep its default weight
     return found

@@ -108,9 +108,10 @@ FRAMEWORK_SCORES: Final[dict[str, tuple[str, ...]]] = {
     "vGPUScheduler": ("BinPack",),
     "alnaircostsaving": ("BinPack",),
     "alnairhighperformance": ("Spread",),
+    "utilsched": ("Basic", "Utilization", "Allocated"),
 }
 
-# By version of the file: what runs where it does not say otherwise.
+# What runs where the file does not say otherwise.
 DEFAULT_FILTERS: Final = (
     "NodeUnschedulable",
     "NodeName",
@@ -134,8 +135,18 @@ DEFAULT_SCORES: Final = {
     "PodTopologySpread": 2,
     "TaintToleration": 3,
 }
-# Before v1beta3 these counted less, and before v1beta2 resources were scored by a plugin of their own.
-OLDER_WEIGHTS: Final = {"InterPodAffinity": 1, "NodeAffinity": 1, "TaintToleration": 1}
+# Before v1beta3 wishes counted less, and before v1beta2 resources were scored by a plugin of their own.
+_V1BETA2: Final = {**DEFAULT_SCORES, "InterPodAffinity": 1, "NodeAffinity": 1, "TaintToleration": 1}
+_V1BETA1: Final = {
+    **{name: weight for name, weight in _V1BETA2.items() if name != "NodeResourcesFit"},
+    "NodeResourcesLeastAllocated": 1,
+}
+DEFAULT_SCORES_BY_VERSION: Final = {
+    "v1alpha1": _V1BETA1,
+    "v1alpha2": _V1BETA1,
+    "v1beta1": _V1BETA1,
+    "v1beta2": _V1BETA2,
+}
 
 # Alnair does these by itself, whatever a profile says.
 INHERENT: Final = {
@@ -143,6 +154,7 @@ INHERENT: Final = {
     "DefaultBinder": "Alnair's ledger binds",
     "SchedulingGates": "gated pods are not looked at",
     "Coscheduling": "gangs are placed whole or not at all",
+    "GangScheduling": "gangs are placed whole or not at all",
 }
 
 # Left out of a profile only with --exact. A Policy could not name them, or its author did not know what follows.

@@ -29,6 +29,10 @@ class InterPodAffinity:
     def concerns(self, pod: PodClass, draft: Draft) -> bool:
         return bool(pod.shape.near or pod.shape.apart or draft.company.meaning(APART, pod))
 
+    def awaits(self, pod: PodClass, draft: Draft) -> bool:
+        """One to be near. Those to be apart from only ever forbid more."""
+        return bool(pod.shape.near)
+
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
         return self.near(pod, draft) & self.apart(pod, draft) & self.welcome(pod, draft)
 

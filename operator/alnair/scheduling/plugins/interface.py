@@ -89,6 +89,14 @@ class Linear(Protocol):
         """Add the rows. They hold exactly where each member passes beside all the others."""
 
 
+@runtime_checkable
+class Awaiting(Protocol):
+    """A DOMAIN filter that knows when one more pod in the cluster can turn its no into a yes. Of one without this it is
+    taken that any can, wherever the rule concerns the pod: who waits is tried again with every pod that comes."""
+
+    def awaits(self, pod: PodClass, draft: Draft) -> bool: ...
+
+
 class Scorer(Protocol):
     """How good is a node that passed? From 0 (worst) to 1 (best).
 

@@ -45,6 +45,10 @@ class PodTopologySpread:
     def concerns(self, pod: PodClass, draft: Draft) -> bool:
         return any(rule.hard for rule in pod.shape.spread)
 
+    def awaits(self, pod: PodClass, draft: Draft) -> bool:
+        """One more in the emptiest domain."""
+        return self.concerns(pod, draft)
+
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
         mask = draft.exists.copy()
         rules = [rule for rule in pod.shape.spread if rule.hard]

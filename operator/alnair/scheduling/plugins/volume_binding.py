@@ -23,6 +23,10 @@ class VolumeBinding:
     def concerns(self, pod: PodClass, draft: Draft) -> bool:
         return bool(pod.shape.claims)
 
+    def awaits(self, pod: PodClass, draft: Draft) -> bool:
+        """Volumes are awaited, and pods only ever take them."""
+        return False
+
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
         mask = draft.exists.copy()
         for _, failing in self._lacks(pod, draft):

@@ -30,6 +30,10 @@ class VolumeRestrictions:
     def concerns(self, pod: PodClass, draft: Draft) -> bool:
         return bool(any(disk.kind in EXCLUSIVE for disk in pod.shape.disks) or self._taken_claim(pod, draft))
 
+    def awaits(self, pod: PodClass, draft: Draft) -> bool:
+        """Others only ever take what is there."""
+        return False
+
     def passes(self, pod: PodClass, draft: Draft) -> Bools:
         if self._taken_claim(pod, draft):
             return draft.exists & False

@@ -67,8 +67,8 @@ policies = st.fixed_dictionaries(
 
 junk = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
-    max_leaves=12,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=5,
 )
 FIELDS = [
     "predicates",
@@ -82,7 +82,9 @@ FIELDS = [
     "argument",
 ]
 bent = st.dictionaries(
-    st.sampled_from(FIELDS), junk | st.lists(st.dictionaries(st.sampled_from(FIELDS), junk))
+    st.sampled_from(FIELDS),
+    junk | st.lists(st.dictionaries(st.sampled_from(FIELDS), junk, max_size=3), max_size=2),
+    max_size=4,
 )
 
 
@@ -100,7 +102,7 @@ def run(text: str | bytes, *, exact: bool = False) -> None:
         build(profile)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(policies, st.booleans())
 def test_a_right_policy_is_always_taken_and_nothing_of_it_goes_unmentioned(
     policy: dict[str, Any], exact: bool
@@ -117,7 +119,7 @@ def test_a_right_policy_is_always_taken_and_nothing_of_it_goes_unmentioned(
     assert sum(where.startswith("extenders") for where in told) == len(policy.get("extenders") or ())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.sampled_from(["Policy", "KubeSchedulerConfiguration"]), bent)
 def test_a_bent_file_is_refused_with_a_message_or_can_be_run(kind: str, rest: dict[str, Any]) -> None:
     version = "v1" if kind == "Policy" else "kubescheduler.config.k8s.io/v1"

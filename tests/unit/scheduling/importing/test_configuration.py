@@ -78,6 +78,17 @@ def test_the_vgpu_schedulers_profiles_pack_and_spread() -> None:
     assert not any(lost(each) for each in (default, saving, performance))
 
 
+def test_utilscheds_score_is_its_three_parts_and_goes_to_the_coolest_card() -> None:
+    (profile,) = imported(samples.UTILSCHED)
+    assert profile.scheduler_name == "utilsched"
+    assert {name: weight for name, weight in weights(profile).items() if weight > 2} == {
+        "Basic": 300,
+        "Utilization": 300,
+        "Allocated": 300,
+    }
+    assert (profile.picker.name, lost(profile)) == ("coolest", [])
+
+
 def test_gangs_need_no_plugin_here() -> None:
     (profile,) = imported(samples.COSCHEDULING)
     assert lost(profile) == []
@@ -128,6 +139,43 @@ def test_strategies_over_other_resources_become_a_shape_and_what_is_ignored_is_l
 )
 def test_plugins_are_enabled_and_disabled_by_point(text: str, expected: dict[str, int]) -> None:
     assert weights(plugins(text)) == expected
+
+
+@pytest.mark.parametrize("point", ["score", "multiPoint"])
+def test_a_plugin_that_is_enabled_anew_without_a_weight_counts_once(point: str) -> None:
+    found = weights(plugins(f"{{{point}: {{enabled: [{{name: NodeAffinity}}]}}}}"))
+    assert (found["NodeAffinity"], found["TaintToleration"]) == (1, 3)
+
+
+OLD_DEFAULTS = {
+    "BalancedResource": 1,
+    "ImageLocality": 1,
+    "InterPodAffinity": 1,
+    "LeastRequested": 1,
+    "NodeAffinity": 1,
+    "PodTopologySpread": 2,
+    "TaintToleration": 1,
+}
+
+
+@pytest.mark.parametrize("version", ["v1alpha2", "v1beta1", "v1beta2"])
+def test_wishes_counted_less_in_older_files(version: str) -> None:
+    (profile,) = imported(HEAD.replace("/v1", f"/{version}"))
+    assert weights(profile) == OLD_DEFAULTS
+
+
+def test_the_plugin_that_scored_resources_before_v1beta2_can_be_taken_away() -> None:
+    text = """
+profiles:
+  - plugins:
+      score:
+        disabled: [{name: NodeResourcesLeastAllocated}]
+        enabled: [{name: NodeResourcesMostAllocated, weight: 5}]
+"""
+    (profile,) = imported(HEAD.replace("/v1", "/v1beta1") + text)
+    expected = {name: weight for name, weight in OLD_DEFAULTS.items() if name != "LeastRequested"}
+    assert weights(profile) == expected | {"MostRequested": 5}
+    assert profile.picker.name == "best-fit"
 
 
 def test_a_filter_that_pods_cannot_run_without_stays_unless_it_is_exact() -> None:
@@ -217,6 +265,10 @@ def test_what_is_printed_can_be_run(text: str, exact: bool) -> None:
             HEAD
             + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]}]",
             "hardPodAffinityWeight: 101",
+        ),
+        (
+            HEAD + "profiles: [{schedulerName: cut-off-}]",
+            "profiles[0].schedulerName: 'cut-off-'",
         ),
         (
             HEAD + "profiles: [{plugins: {permit: {enabled: 3}}}]",
