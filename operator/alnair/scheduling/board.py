@@ -39,7 +39,7 @@ class Boards:
         else:
             rows = _changed(profile, draft, version, measured)
             if len(rows):
-                ratings[rows] = profile.rated_locally(pod, draft.at(rows))
+                ratings[rows] = profile.rated_locally(pod, draft.glance(rows))
         self._boards[key] = (draft.version, draft.load.version, ratings)
         self._boards.move_to_end(key)
         if len(self._boards) > MOST_BOARDS:

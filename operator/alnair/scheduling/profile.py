@@ -120,7 +120,7 @@ class Profile:
             return np.where(passes, self.score_all(self.local_scorers, pod, draft), NOWHERE)
         ratings = np.full(len(passes), NOWHERE)
         if len(rows):
-            ratings[rows] = self.score_all(self.local_scorers, pod, draft.at(rows))
+            ratings[rows] = self.score_all(self.local_scorers, pod, draft.glance(rows))
         return ratings
 
     def rated_by_company(self, pod: PodClass, draft: Draft) -> Floats | None:

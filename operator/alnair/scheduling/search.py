@@ -300,7 +300,7 @@ def _fill(
     if touched := {row for row, *_ in draft.journal}:
         rows = np.array(sorted(touched))
         local[rows] = np.where(
-            local[rows] == NOWHERE, NOWHERE, profile.rated_locally(each.pod, draft.at(rows))
+            local[rows] == NOWHERE, NOWHERE, profile.rated_locally(each.pod, draft.glance(rows))
         )
     seats: list[Seat] = []
     for member in sorted(each.members, key=lambda member: not member.nominated):

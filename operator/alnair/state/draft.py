@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,59 +86,51 @@ class Draft:
     changed_at: Ints  # N: version of the row's last change
     journal: list[Taken] = field(default_factory=list)
     whole: Draft | None = None
+    narrowed_from: tuple[Draft, slice | Ints] | None = None
 
     # -- narrower ------------------------------------------------------------------------------------------------
 
     def only(self, row: int) -> Draft:
         """One node, as views: what is taken there later shows."""
-        one = slice(row, row + 1)
-        return self._narrowed(one, self.names[one], self.card_ids[one], self.card_links[one])
+        return self._narrowed(slice(row, row + 1))
 
     def at(self, rows: Ints) -> Draft:
         """These nodes, as they are now."""
-        numbers = rows.tolist()
-        return self._narrowed(
-            rows,
-            [self.names[row] for row in numbers],
-            [self.card_ids[row] for row in numbers],
-            [self.card_links[row] for row in numbers],
-        )
+        narrowed = self._narrowed(rows)
+        for name in BY_NODE:
+            getattr(narrowed, name)
+        return narrowed
 
-    def _narrowed(
-        self,
-        part: slice | Ints,
-        names: Sequence[str],
-        card_ids: Sequence[Sequence[str]],
-        card_links: Sequence[Ints | None],
-    ) -> Draft:
-        return self._changed(
-            whole=self.all_nodes(),
-            names=names,
-            rows=self.rows[part],
-            exists=self.exists[part],
-            changed_at=self.changed_at[part],
-            ready=self.ready[part],
-            unschedulable=self.unschedulable[part],
-            owned=self.owned[part],
-            sliced=self.sliced[part],
-            taint_set=self.taint_set[part],
-            allocatable=self.allocatable[part],
-            free=self.free[part],
-            card_ids=card_ids,
-            card_links=card_links,
-            nearest_pairs=self.nearest_pairs[part],
-            card_model=self.card_model[part],
-            card_index=self.card_index[part],
-            card_numa=self.card_numa[part],
-            card_memory=self.card_memory[part],
-            card_usable=self.card_usable[part],
-            card_free_memory=self.card_free_memory[part],
-            card_free_compute=self.card_free_compute[part],
-            card_free_slots=self.card_free_slots[part],
-            card_users=self.card_users[part],
-            card_exclusive=self.card_exclusive[part],
-            load=self.load.at(part),
-        )
+    def glance(self, rows: Ints) -> Draft:
+        """These nodes, for questions that are answered at once: few rules look at all there is, so each array is
+        fetched when it is first asked for, as it is then."""
+        return self._narrowed(rows)
+
+    def _narrowed(self, part: slice | Ints) -> Draft:
+        # Not by dataclasses.replace: this is done several times for every pod.
+        narrowed = object.__new__(Draft)
+        for name in COMMON:
+            object.__setattr__(narrowed, name, getattr(self, name))
+        object.__setattr__(narrowed, "whole", self.all_nodes())
+        object.__setattr__(narrowed, "narrowed_from", (self, part))
+        return narrowed
+
+    if not TYPE_CHECKING:  # else a field that there is not would pass for one
+
+        def __getattr__(self, name: str) -> object:
+            """What was not asked of a narrowed draft before."""
+            if name not in BY_NODE:
+                raise AttributeError(f"{type(self).__name__} has no {name}")
+            source, part = self.narrowed_from
+            value = getattr(source, name)
+            if name == "load":
+                value = value.at(part)
+            elif isinstance(value, np.ndarray) or isinstance(part, slice):
+                value = value[part]
+            else:
+                value = [value[row] for row in part.tolist()]
+            object.__setattr__(self, name, value)
+            return value
 
     def sealed(self) -> Draft:
         """For rules that are not our own: the same numbers, and whoever writes to them gets an error, not the books."""
@@ -150,13 +142,6 @@ class Draft:
                 arrays[each.name].flags.writeable = False
         whole = None if self.whole is None else self.whole.sealed()
         return replace(self, whole=whole, load=self.load.sealed(), journal=[], **arrays)
-
-    def _changed(self, **changes: object) -> Draft:
-        """As `dataclasses.replace`, but fast: this is done several times for every pod."""
-        changed = object.__new__(Draft)
-        for name in FIELDS:
-            object.__setattr__(changed, name, changes[name] if name in changes else getattr(self, name))
-        return changed
 
     def all_nodes(self) -> Draft:
         """The draft that this one was narrowed from, or itself."""
@@ -259,4 +244,19 @@ class Draft:
             self.card_exclusive[row, card] += sign * use.whole
 
 
-FIELDS = tuple(each.name for each in fields(Draft))
+# Of the cluster as a whole. All else has an entry for each node.
+COMMON = (
+    "columns",
+    "taint_sets",
+    "models",
+    "company",
+    "volumes",
+    "services",
+    "refusals",
+    "zones",
+    "label_column",
+    "image_column",
+    "version",
+    "journal",
+)
+BY_NODE = frozenset(each.name for each in fields(Draft)) - {*COMMON, "whole", "narrowed_from"}

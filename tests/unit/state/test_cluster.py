@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from alnair.state.draft import BY_NODE
 from alnair.state.selectors import PodSet, Requirement, Selector
 from harness.builders import node, pod
 from unit.builders import GIB, Cluster, advertising, all_of, as_node, as_pod, card, holds, part
@@ -409,6 +410,32 @@ def test_some_rows_of_a_draft_answer_for_themselves_and_domains_for_all() -> Non
     column = some.label_column("zone")
     assert some.count_by_domain(APP, "zone")[column.code("y")] == 1
     assert some.among({cluster.row("a"), cluster.row("b")}).tolist() == [False, True]
+
+
+def test_rows_are_kept_as_they_were_and_a_glance_sees_them_as_they_are() -> None:
+    cluster = Cluster(node("a"), node("b").with_cards(2))
+    with cluster.state.draft() as draft:
+        rows = np.array([cluster.row("b")])
+        kept, glance = draft.at(rows), draft.glance(rows)
+        draft.take(cluster.row("b"), cluster.kind(pod("x").asking(cpu="1")), ())
+        cpu = draft.columns["cpu"]
+        assert (kept.free[0, cpu], glance.free[0, cpu]) == (TOTAL, TOTAL - 1000)
+
+
+@pytest.mark.parametrize("name", sorted(BY_NODE - {"load"}))
+def test_whatever_there_is_of_nodes_is_narrowed_with_them(name: str) -> None:
+    cluster = Cluster(node("a"), node("b").with_cards(2), node("c"))
+    draft = cluster.state.draft()
+    rows = [cluster.row("c"), cluster.row("b")]
+    expected = [np.asarray(getattr(draft, name)[row]).tolist() for row in rows]
+    for narrowed in (draft.at(np.array(rows)), draft.glance(np.array(rows))):
+        assert [np.asarray(each).tolist() for each in getattr(narrowed, name)] == expected
+        assert len(getattr(narrowed.only(1), name)) == 1
+
+
+def test_a_draft_has_nothing_that_it_has_not() -> None:
+    with pytest.raises(AttributeError, match="has no colour"):
+        getattr(one_node().state.draft().only(0), "colour")  # noqa: B009
 
 
 # -- who is expected ---------------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ class Nodes:
 
     @classmethod
     def of(cls, kinds: Sequence[Large], draft: Draft, rows: Ints) -> Nodes:
-        one = draft.at(rows)
+        one = draft.glance(rows)
         free = np.stack([unused(one), *(one.free[:, one.columns[name]] for name in RESOURCES)])
         places = np.zeros((len(kinds), len(rows)), dtype=np.int64)
         spare = np.full((len(free), *places.shape), PLENTY)
