@@ -59,13 +59,20 @@ class Storage:
 
         await self.api.until_all(at("persistentvolumes"), available, what="the volumes to be available")
 
-    async def bound(self) -> dict[str, str]:
-        """Claim -> its volume, of those that the controller has bound."""
-        found = await self.api.items(at("persistentvolumeclaims", self.namespace))
+    async def bound(self, number: int) -> dict[str, str]:
+        """Claim -> its volume, once so many say that they are bound. Their phase comes a moment after the fact."""
+
+        def bound(claims: list[Object]) -> list[Object]:
+            return [each for each in claims if each["status"].get("phase") == "Bound"]
+
+        found = await self.api.until_all(
+            at("persistentvolumeclaims", self.namespace),
+            lambda claims: len(bound(claims)) == number,
+            what=f"{number} bound claims",
+        )
         return {
             each["metadata"]["name"]: each["spec"]["volumeName"].removesuffix(f".{self.namespace}")
-            for each in found
-            if each["status"]["phase"] == "Bound"
+            for each in bound(found)
         }
 
     async def remove(self) -> None:
@@ -134,7 +141,7 @@ async def test_members_are_bound_where_their_disks_are(
 
     bound = await bound_pods(api, namespace, 3)
     assert sorted(map(place_of, bound)) == ["n1", "n2", "n2"]
-    claims = await storage.bound()
+    claims = await storage.bound(3)
     assert sorted(claims.values()) == ["v1", "v2", "w2"]
     for each in bound:
         index = each["metadata"]["name"].partition("-")[2]
@@ -171,7 +178,7 @@ async def test_volumes_are_made_for_a_gang_and_a_restart_in_between_does_not_mat
         await operator.start()
         gate.set()
         bound = await bound_pods(api, namespace, 2)
-    assert await storage.bound() == {"data-0": "made-data-0", "data-1": "made-data-1"}
+    assert await storage.bound(2) == {"data-0": "made-data-0", "data-1": "made-data-1"}
     assert {f"data-{p['metadata']['name'][2:]}": p["spec"]["nodeName"] for p in bound} == tied
 
 
@@ -186,7 +193,7 @@ async def test_a_pod_waits_for_its_claim_and_goes_when_it_comes(
     assert "has no volume for claim data: the claim does not exist" in told["note"]
     await storage.claims("data", of="local")
     await bound_pods(api, namespace, 1)
-    assert await storage.bound() == {"data": "v1"}
+    assert await storage.bound(1) == {"data": "v1"}
 
 
 async def test_an_ephemeral_volume_within_the_limits_of_its_driver(
@@ -209,4 +216,4 @@ async def test_an_ephemeral_volume_within_the_limits_of_its_driver(
         await api.create(asking.manifest(), namespace=namespace)
         (bound,) = await bound_pods(api, namespace, 1)
     assert place_of(bound) == "n2"
-    assert await storage.bound() == {"own-scratch": "made-own-scratch"}
+    assert await storage.bound(1) == {"own-scratch": "made-own-scratch"}

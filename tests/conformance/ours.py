@@ -131,6 +131,8 @@ def _decoded(manifest: Manifest, kind: type[Any]) -> Any:
 def filter_names() -> Iterable[str]:
     """Those that can decide here. A pod that names its node is never shown to a scheduler, every node here is ready
     (kube-scheduler leaves the others to taints), and kwok's kubelets refuse nobody. kube-scheduler knows neither NUMA
-    nodes (`make topology` asks the kubelet) nor how containers get Alnair's cards."""
-    elsewhere = ("NodeName", "NodeReady", "KubeletRefusals", "NodeResourceTopologyMatch", "Delivery")
+    nodes (`make topology` asks the kubelet) nor how containers get Alnair's cards. NodeLabel and ServiceAffinity say
+    nothing without options, and kube-scheduler has them no more."""
+    elsewhere = {"NodeName", "NodeReady", "KubeletRefusals", "NodeResourceTopologyMatch", "Delivery"}
+    elsewhere |= {"NodeLabel", "ServiceAffinity"}
     return (*(rule.name for rule in PROFILE.filters if rule.name not in elsewhere), GATES)
