@@ -38,7 +38,7 @@ from alnair.state.shapes import PodClass
 
 RESOURCES = ("cpu", "memory")
 MOST_KINDS = 64  # of large requests; the rarest is forgotten
-EVERY = 64  # arrivals: then it is reckoned anew what is scarce
+EVERY = 32  # arrivals: then it is reckoned anew what is scarce
 NEGLIGIBLE = 0.01  # a chance of being missed
 PLENTY = 1 << 60  # more than any pod asks for
 
