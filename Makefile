@@ -23,11 +23,12 @@ PAIRS      ?= 20000
 PODS       ?= 3000
 FOLDER     ?=
 CASES      ?= 5000
+EVENTS     ?= 300
 
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
               --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
-.PHONY: help venv demo test unit interleaved lint lock crds control-plane bench bench-extender conformance topology churn clean
+.PHONY: help venv demo test unit interleaved lint lock crds control-plane bench bench-extender conformance topology churn elastic clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -89,6 +90,9 @@ topology: venv ## Our NUMA alignment against the kubelet's own code, 2 min (SEED
 
 churn: venv control-plane ## Pods of every GPU request come and go, cards fail; the ledger checked at every revision (SEED=n PODS=n FOLDER=for the log)
 	@PYTHONPATH=tests $(BIN)/python -m churn --seed=$(SEED) --pods=$(PODS) $(if $(FOLDER),--folder='$(FOLDER)')
+
+elastic: venv control-plane ## Elastic gangs live through random events; sizes and idle cards judged, 15 min (SEED=n EVENTS=n FOLDER=for the log)
+	@PYTHONPATH=tests $(BIN)/python -m elastic --seed=$(SEED) --events=$(EVENTS) $(if $(FOLDER),--folder='$(FOLDER)')
 
 clean: ## Remove what make wrote in the work tree (the compiled control plane in the cache folder stays)
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -20,7 +20,15 @@ from alnair.scheduling.registry import OURS
 CHART = Path(__file__).parents[2] / "charts" / "alnair"
 Manifest = dict[str, Any]
 Render = Callable[..., list[Manifest]]
-NO_CRDS = {"crds": {"podGroups": False, "nodeResourceTopologies": False, "gpuAllocations": False}}
+KINDS = ("podGroups", "nodeResourceTopologies", "gpuAllocations", "elasticHorovodJobs")
+CHILDREN = (
+    ("", "configmaps"),
+    ("", "services"),
+    ("apps", "statefulsets"),
+    ("batch", "jobs"),
+    ("scheduling.x-k8s.io", "podgroups"),
+)
+NO_CRDS = {"crds": dict.fromkeys(KINDS, False)}
 PROFILE = {"schedulerName": "mine", "scorers": [{"name": "Spread", "weight": 3}], "picker": "worst-fit"}
 
 
@@ -265,6 +273,21 @@ def granted(rule: Manifest) -> set[tuple[str, str, str]]:
     }
 
 
+def test_without_targets_nothing_is_scaled(render: Render) -> None:
+    values = {"elastic": {"targets": []}, "elasticHorovodJobs": {"enabled": False}}
+    role = one(render(values), "ClusterRole")
+    rights = set().union(*map(granted, role["rules"]))
+    assert not [right for right in rights if right[1].endswith("/scale") or right == ("", "pods", "patch")]
+
+
+def test_other_kinds_are_scaled_where_the_values_say_so(render: Render) -> None:
+    targets = [{"apiGroup": "kubeflow.org", "resources": ["pytorchjobs", "mpijobs"]}]
+    role = one(render({"elastic": {"targets": targets}}), "ClusterRole")
+    rights = set().union(*map(granted, role["rules"]))
+    assert {("kubeflow.org", f"{kind}/scale", "patch") for kind in ("pytorchjobs", "mpijobs")} <= rights
+    assert ("apps", "statefulsets/scale", "patch") not in rights
+
+
 def test_the_cluster_role_is_exactly_this(render: Render) -> None:
     role = one(render(), "ClusterRole")
     follow = ("list", "watch")
@@ -304,16 +327,38 @@ def test_the_cluster_role_is_exactly_this(render: Render) -> None:
         ("events.k8s.io", "events", "create"),
         *(("apps", kind, "get") for kind in ("replicasets", "statefulsets")),
         ("batch", "jobs", "get"),
+        *(
+            ("apps", f"{kind}/scale", verb)
+            for kind in ("statefulsets", "deployments")
+            for verb in ("get", "patch")
+        ),
+        ("", "pods", "patch"),
+        *(("ai.centauruscloud.io", "elastichorovodjobs", verb) for verb in (*read, "patch")),
+        ("ai.centauruscloud.io", "elastichorovodjobs/status", "patch"),
+        ("ai.centauruscloud.io", "elastichorovodjobs/finalizers", "update"),
+        *((group, kind, verb) for group, kind in CHILDREN for verb in (*read, "create", "update", "delete")),
     }
     assert set().union(*map(granted, role["rules"])) == expected
 
 
+def test_children_may_be_written_only_where_elastic_horovod_jobs_are_reconciled(render: Render) -> None:
+    off = render({"elasticHorovodJobs": {"enabled": False}})
+    rights = set().union(*map(granted, one(off, "ClusterRole")["rules"]))
+    assert not {(group, kind, "create") for group, kind in CHILDREN} & rights
+    assert not [right for right in rights if right[0] == "ai.centauruscloud.io"]
+    (container,) = one(off, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert "--no-horovod-jobs" in container["args"]
+    (container,) = one(render(), "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert "--no-horovod-jobs" not in container["args"]
+
+
 def test_controllers_may_be_read_only_where_a_profile_asks_what_their_pods_used(render: Render) -> None:
+    off = {"elasticHorovodJobs": {"enabled": False}}
     for scorers, asked in (
         ([{"name": "Spread"}], False),
         ([{"name": "Spread"}, {"name": "Allocated"}], True),
     ):
-        role = one(render({"profiles": [{**PROFILE, "scorers": scorers}]}), "ClusterRole")
+        role = one(render({**off, "profiles": [{**PROFILE, "scorers": scorers}]}), "ClusterRole")
         assert (("batch", "jobs", "get") in set().union(*map(granted, role["rules"]))) is asked
 
 

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
-import time
 from pathlib import Path
 
-from churn import plane, run
-from churn.findings import Finding
-
-LINE_SECONDS = 10.0
-MOST_SHOWN = 100
+from churn import run
+from churn.workload import NAMESPACES
+from witness import plane
+from witness.screen import Screen
 
 
 def main() -> int:
@@ -27,30 +24,15 @@ def main() -> int:
 
 
 async def _run(chosen: argparse.Namespace) -> int:
-    began = last = time.monotonic()
-    shown = 0
-
-    def show(finding: Finding) -> None:
-        nonlocal shown
-        shown += 1
-        if shown <= MOST_SHOWN:
-            print(finding, flush=True)
+    screen = Screen()
 
     def tell(progress: run.Progress) -> None:
-        nonlocal last
-        terminal = sys.stderr.isatty()
-        if not terminal and time.monotonic() - last < LINE_SECONDS:
-            return
-        last = time.monotonic()
-        line = (
-            f"{progress.pods} of {chosen.pods} pods, {progress.revisions} revisions, "
-            f"{progress.findings} findings, {last - began:.0f} s"
-        )
-        print(f"\r{line}" if terminal else line, end="" if terminal else "\n", file=sys.stderr, flush=True)
+        done = f"{progress.pods} of {chosen.pods} pods, {progress.revisions} revisions"
+        screen.progress(f"{done}, {progress.findings} findings")
 
     if chosen.folder is not None:
         chosen.folder.mkdir(parents=True, exist_ok=True)
-    async with plane.start(chosen.folder) as running:
+    async with plane.start(chosen.folder, namespaces=NAMESPACES) as running:
         outcome = await run.churn(
             running,
             seed=chosen.seed,
@@ -58,13 +40,9 @@ async def _run(chosen: argparse.Namespace) -> int:
             nodes=chosen.nodes,
             rate=chosen.rate,
             told=tell,
-            on_finding=show,
+            on_finding=screen.show,
         )
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
-    if shown > MOST_SHOWN:
-        print(f"… and {shown - MOST_SHOWN} more", flush=True)
-    print(json.dumps(outcome.figures), flush=True)
+    screen.end(outcome.figures)
     return 0 if outcome.clean else 1
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from alnair.api import names
 from churn.drawn import MAIN, MODELS, Drawn, Kind, Scene
-from churn.requests import Ask, Asked
 from conformance.drawing.dice import Dice
 from harness.builders import PodBuilder
+from witness.requests import Ask, Asked
 
 
 def _not_of_model(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from alnair.sandbox import fleet
-from churn.requests import Asked
 from conformance.drawing.dice import Dice
 from harness.builders import PodBuilder
+from witness.requests import Asked
 
 MODELS = (fleet.A100_80, fleet.A100_40, fleet.A10, fleet.L4, fleet.T4, fleet.V100)
 LARGEST_GIB = max(kind.memory_mib for kind in MODELS) // 1024

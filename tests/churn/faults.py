@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from churn.cluster import EQUAL, TOLD_BY_TOPOLOGY, Station
 from conformance.drawing.dice import Dice
+from witness.stations import EQUAL, TOLD_BY_TOPOLOGY, Station
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from alnair.api import names
 from churn import choices, staged
 from churn.drawn import LARGEST_GIB, MAIN, MODELS, Drawn, Kind, Scene
-from churn.requests import Ask, Asked
 from conformance.drawing.dice import Dice
 from harness.builders import PodBuilder
+from witness.requests import Ask, Asked
 
 
 def _whole(dice: Dice, pod: PodBuilder, scene: Scene) -> Drawn:

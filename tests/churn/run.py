@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from churn import cluster
-from churn.checker import Checker
 from churn.driver import Driver
-from churn.findings import KINDS, LEAK, Finding
-from churn.plane import Plane
 from churn.workload import Arrive, Script
 from conformance.drawing.dice import Dice
 from harness.api import at
+from witness.checker import Checker
+from witness.findings import KINDS, LEAK, Finding
+from witness.plane import Plane
 
 PODS_A_SECOND = 12.0
 REST_SECONDS = 5.0

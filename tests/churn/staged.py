@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from alnair.api import names
 from churn.drawn import MAIN, Drawn, Kind, Scene
-from churn.requests import Ask, Asked
-from churn.uses import INIT, SIDECAR
 from conformance.drawing.dice import Dice
 from harness.builders import IMAGE, PodBuilder
+from witness.requests import Ask, Asked
+from witness.uses import INIT, SIDECAR
 
 
 def _before(pod: PodBuilder, name: str, resources: dict[str, str], *, sidecar: bool = False) -> PodBuilder:

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from alnair.api import names
-from churn import faults, requests
-from churn.cluster import RACK, Station
+from churn import faults
 from churn.drawn import Kind, Scene
 from churn.kinds import KINDS
-from churn.words import ASKS, HOLD, KIND, NEVER, OF, Object
 from conformance.drawing.dice import Dice
 from harness.builders import PodBuilder, deployment, group, job, pod
+from witness import requests
+from witness.stations import RACK, Station
+from witness.words import ASKS, HOLD, KIND, NEVER, OF, Object
 
 NAMESPACES: Final = ("churn-a", "churn-b", "churn-c")
 PROFILES: Final = ("", "", "-cost-saving", "-high-performance")

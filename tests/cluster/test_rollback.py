@@ -7,26 +7,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from harness.api import Api, Object, Refused, at
-from harness.builders import PodBuilder, group, node, pod
+from harness.api import Api, Refused, at
+from harness.builders import group, node, pod, statefulset
 from harness.fixtures import Fleet
 from harness.operator import Operator
 from harness.watching import bound_pods, condition, event_about, record_of_group
-
-
-def stateful_set(name: str, of: PodBuilder, *, replicas: int) -> Object:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": replicas,
-            "serviceName": name,
-            "podManagementPolicy": "Parallel",
-            "selector": {"matchLabels": {"app": name}},
-            "template": of.labelled({"app": name}).template(),
-        },
-    }
 
 
 @pytest.fixture
@@ -96,7 +81,7 @@ async def test_a_half_bound_gang_is_rolled_back_after_its_timeout_and_bound_whol
     await fleet.add(node("gpu").with_cards(4))
     await api.create(group("torn", min_member=4).giving_up_after(6).manifest(), namespace=namespace)
     member = pod("w").in_group("torn").asking(gpu=1).by(operator.scheduler).selecting(fleet.selector)
-    await api.create(stateful_set("w", member, replicas=4), namespace=namespace)
+    await api.create(statefulset("w", member, replicas=4).manifest(), namespace=namespace)
 
     first = {p["metadata"]["uid"] for p in await bound_pods(api, namespace, 3)}
     await api.until(

@@ -1,4 +1,4 @@
 """The real kube-scheduler, configured to ask the extender of a real operator: every pod here is default-scheduler's.
 
-`plane` starts them; the tests judge every revision of etcd with the churn's own checker.
+`plane` starts them; the tests judge every revision of etcd with the witness's checker.
 """

@@ -22,16 +22,16 @@ from alnair.extender.advice import Way, kube_scheduler_configuration
 from alnair.sandbox import installation
 from alnair.sandbox.fleet import card_uuid
 from alnair.sandbox.kept import KeptControlPlane
-from churn.checker import Checker
-from churn.history import History
-from churn.plane import APISERVER_FLAGS
-from churn.truth import Card, told
-from churn.words import CARDS
 from harness.api import Api
 from harness.builders import NodeBuilder
 from harness.certificates import Authority
 from harness.fixtures import Fleet, install_crds, make_namespace
 from harness.operator import Operator, install
+from witness.checker import Checker
+from witness.history import History
+from witness.plane import APISERVER_FLAGS
+from witness.truth import Card, told
+from witness.words import CARDS
 
 
 @dataclass(frozen=True)

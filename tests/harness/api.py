@@ -51,6 +51,7 @@ KINDS = {
     "PodDisruptionBudget": Kind("/apis/policy/v1", "poddisruptionbudgets", True),
     "PriorityClass": Kind("/apis/scheduling.k8s.io/v1", "priorityclasses", False),
     "PodGroup": Kind("/apis/scheduling.x-k8s.io/v1alpha1", "podgroups", True),
+    "ElasticHorovodJob": Kind("/apis/ai.centauruscloud.io/v1alpha1", "elastichorovodjobs", True),
     "GPUAllocation": Kind("/apis/ai.centaurus.io/v1alpha1", "gpuallocations", True),
     "NodeResourceTopology": Kind("/apis/topology.node.k8s.io/v1alpha2", "noderesourcetopologies", False),
 }
@@ -271,8 +272,16 @@ class Api:
                     break  # ERROR, such as 410: list again
                 yield _sorted(objects)
 
-    async def _watch(self, collection: str, version: str, labels: str, fields: str) -> AsyncIterator[Object]:
+    async def changes(self, collection: str, *, since: str) -> list[Object]:
+        """Every state that an object of the collection has had since that version, as the apiserver tells it again."""
+        return [event["object"] async for event in self._watch(collection, since, "", "", seconds=2)]
+
+    async def _watch(
+        self, collection: str, version: str, labels: str, fields: str, *, seconds: int | None = None
+    ) -> AsyncIterator[Object]:
         params = {"watch": "1", "resourceVersion": version, **_selectors(labels, fields)}
+        if seconds is not None:
+            params["timeoutSeconds"] = str(seconds)
         try:
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
             async with self._http().get(collection, params=params, timeout=timeout) as answer:

@@ -355,6 +355,25 @@ def deployment(name: str, of: PodBuilder, *, replicas: int) -> Built:
     )
 
 
+def statefulset(name: str, of: PodBuilder, *, replicas: int) -> Built:
+    """Its pods come and go all at once."""
+    template = of.labelled({"app": name}).template()
+    return Built(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas,
+                "serviceName": name,
+                "podManagementPolicy": "Parallel",
+                "selector": {"matchLabels": {"app": name}},
+                "template": template,
+            },
+        }
+    )
+
+
 @dataclass(frozen=True)
 class NodeBuilder:
     """A node that kwok plays. Its cards are described in its owner's way when the sentence ends."""

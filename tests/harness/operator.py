@@ -78,6 +78,7 @@ def install(
     *,
     delivery: dict[str, Any] | None = None,
     extender: dict[str, Any] | None = None,
+    elastic: dict[str, Any] | None = None,
     profiles: Sequence[dict[str, Any]] = (),
 ) -> Release:
     """The chart in the test's namespace, with scheduler names of its own and without the CRDs, which are shared.
@@ -88,14 +89,25 @@ def install(
     shipped = yaml.safe_load((CHART / "values.yaml").read_text())["profiles"]
     own = [{**each, "schedulerName": own_name(each["schedulerName"], namespace)} for each in shipped]
     own += [{**each, "schedulerName": f"{namespace}-{each['schedulerName']}"} for each in profiles]
-    crds = {"podGroups": False, "nodeResourceTopologies": False, "gpuAllocations": False}
+    crds = {
+        "podGroups": False,
+        "nodeResourceTopologies": False,
+        "gpuAllocations": False,
+        "elasticHorovodJobs": False,
+    }
     delivery = {"wholeCards": "Environment", **(delivery or {})}
     installed = installation.install(
         cluster,
         chart=CHART,
         namespace=namespace,
         folder=folder,
-        values={"crds": crds, "profiles": own, "delivery": delivery, "extender": extender or {}},
+        values={
+            "crds": crds,
+            "profiles": own,
+            "delivery": delivery,
+            "extender": extender or {},
+            "elastic": elastic or {},
+        },
     )
     return Release(cluster, installed, delivering=delivery.get("enabled", True))
 
@@ -224,10 +236,11 @@ class Operator:
 def release(
     cluster: Access, namespace: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[Release]:
-    """The chart, installed for this test; its cluster-scoped objects go with it. `@pytest.mark.delivery(...)` says the
-    values of that name."""
-    marker = request.node.get_closest_marker("delivery")
-    installed = install(cluster, namespace, tmp_path, delivery=marker.kwargs if marker else None)
+    """The chart, installed for this test; its cluster-scoped objects go with it. `@pytest.mark.delivery(...)` and
+    `@pytest.mark.elastic(...)` say the values of that name."""
+    markers = {name: request.node.get_closest_marker(name) for name in ("delivery", "elastic")}
+    values = {name: marker.kwargs for name, marker in markers.items() if marker is not None}
+    installed = install(cluster, namespace, tmp_path, **values)
     yield installed
     cluster.helm("uninstall", RELEASE, "--namespace", namespace, "--wait=false")
 

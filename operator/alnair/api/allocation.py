@@ -32,11 +32,15 @@ from alnair.api.meta import (
     Model,
     Name,
     ObjectMeta,
+    Timestamp,
     Uid,
     rules,
 )
 
 AllocationPhase = Literal["Pending", "Committed", "Bound", "RollingBack"]
+
+GROWTH: Final = "Growth"
+REPLACEMENT: Final = "Replacement"
 
 PENDING: Final = "Pending"
 COMMITTED: Final = "Committed"
@@ -96,6 +100,26 @@ class PodAllocation(Model):
     """The cards of each container, in running order; containers without GPUs are left out."""
     gpu_counts: Annotated[dict[str, GpuCount], Field(max_length=MOST_CONTAINERS)] | None = None
     """Container -> whole cards, on a node whose device plugin picks them itself."""
+
+
+class ReservedPlace(Model):
+    """A place for a member to come, committed before its pod exists."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=63)]
+    """What tells it from the record's other places."""
+    node: Name
+    """The node that it is on."""
+    containers: (
+        Annotated[list[ContainerAllocation], Field(max_length=MOST_CONTAINERS, json_schema_extra=ATOMIC)]
+        | None
+    ) = None
+    """The cards of each container, as in pods."""
+    gpu_counts: Annotated[dict[str, GpuCount], Field(max_length=MOST_CONTAINERS)] | None = None
+    """Container -> whole cards, as in pods."""
+    reason: Literal["Growth", "Replacement"]
+    """For a member more, or for one that takes a lost one's place."""
+    until: Timestamp
+    """How long it is kept."""
 
 
 class Owner(Model):
@@ -171,6 +195,14 @@ class GPUAllocationStatus(Model):
     """What there is to say about the record."""
     pods: Annotated[list[PodAllocation], Field(max_length=MOST_PODS, json_schema_extra=ATOMIC)] | None = None
     """What each pod holds, and where."""
+    size: Count | None = None
+    """How many members an elastic gang is to have; written before its target's replicas are."""
+    size_before: Count | None = None
+    """The size before that: what the replicas may still be."""
+    reserved: Annotated[list[ReservedPlace], Field(max_length=MOST_PODS, json_schema_extra=ATOMIC)] | None = (
+        None
+    )
+    """Places for members to come: held like those of pods."""
 
 
 class GPUAllocation(Model):

@@ -11,6 +11,7 @@ cluster has.
     readings: {freshSeconds: 60, halfLifeSeconds: 60, forgottenSeconds: 300}
     delivery:
       enabled: true
+    elastic: {stabilizationSeconds: 60, growAfterSeconds: 10, changesPerMinute: 60, handSeconds: 600}
 
 A wrong file is refused whole, with file, field, value and what is allowed; nothing is ever guessed, ignored or
 repaired. At the start that is the end of it; a file that changes under a running operator and is wrong then leaves
@@ -102,6 +103,20 @@ class Delivery(Part):
     enabled: bool = True
 
 
+class Elastic(Part):
+    """How elastic gangs are sized."""
+
+    stabilization_seconds: Seconds = 60.0  # a change is not undone within this
+    grow_after_seconds: Seconds = 10.0  # capacity must have been idle for so long before a gang grows into it
+    changes_per_minute: Annotated[int, Field(ge=1, le=10_000)] = 60  # of all gangs together
+    hand_seconds: Seconds = 600.0  # a number that somebody set by hand is left alone for so long
+    place_seconds: Seconds = 60.0  # a committed place waits so long for its pod
+    restart_seconds: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = (
+        30.0  # what a change costs a job
+    )
+    horizon_seconds: Seconds = 600.0  # over which a change has to pay
+
+
 class Config(Part):
     """The whole file."""
 
@@ -110,6 +125,7 @@ class Config(Part):
     topology: Topology = DEFAULT_TOPOLOGY
     readings: Readings = Readings()
     delivery: Delivery = Delivery()
+    elastic: Elastic = Elastic()
     extender: Extender | None = None
 
     @field_validator("profiles")

@@ -14,6 +14,7 @@ import yaml
 
 from alnair.api import names, topology
 from alnair.api.allocation import GPUAllocation
+from alnair.api.horovod import ElasticHorovodJob
 from alnair.api.meta import Model
 from alnair.api.podgroup import PodGroup
 from alnair.api.topology import NodeResourceTopology
@@ -116,6 +117,8 @@ DEFINITIONS: Final = (
             Column("Scheduled", ".status.scheduled", "integer", "Pods that are bound to a node."),
             Column("Min", ".spec.minMember", "integer", "Pods that must start together."),
             Column("Members", ".status.members", "integer", "Pods that exist."),
+            Column("Wants", ".status.elastic.wants", "integer", "Pods that an elastic group is to have."),
+            Column("Max", ".spec.elastic.max", "integer", "Most pods that an elastic group may have."),
             AGE,
             Column("Running", ".status.running", "integer", "Pods that run.", wide=True),
             Column("Failed", ".status.failed", "integer", "Pods that failed.", wide=True),
@@ -124,6 +127,13 @@ DEFINITIONS: Final = (
                 '.status.conditions[?(@.type=="Scheduled")].message',
                 "string",
                 "Why the group has its place, or has none.",
+                wide=True,
+            ),
+            Column(
+                "Why-Not-More",
+                ".status.elastic.message",
+                "string",
+                "Why an elastic group does not have more pods.",
                 wide=True,
             ),
         ),
@@ -175,6 +185,32 @@ DEFINITIONS: Final = (
             Column("Scheduler", ".spec.schedulerName", "string", "The profile that decided.", wide=True),
             Column("Epoch", ".status.epoch", "integer", "The leader's term of the last write.", wide=True),
             Column("Cards", ".status.cards", "string", "The cards held.", wide=True),
+        ),
+    ),
+    Definition(
+        model=ElasticHorovodJob,
+        group=names.GROUP_HOROVOD,
+        version=names.VERSION_HOROVOD,
+        kind=names.KIND_HOROVOD,
+        plural=names.PLURAL_HOROVOD,
+        short_names=("ehj",),
+        switch="elasticHorovodJobs",
+        columns=(
+            Column("Workers", ".status.workers", "string", "Workers that run, and the bounds."),
+            Column("Launcher", ".status.launcher", "string", "Where the launcher stands."),
+            AGE,
+            Column("Has", ".status.availableReplicas", "integer", "Workers that run.", wide=True),
+            Column("Wants", ".status.wantedReplicas", "integer", "Workers that it is to have.", wide=True),
+            Column("Min", ".spec.workersSpec.minReplicas", "integer", "It never has fewer.", wide=True),
+            Column("Max", ".spec.workersSpec.maxReplicas", "integer", "It never has more.", wide=True),
+            Column("Why-Not-More", ".status.whyNotMore", "string", "Why it has no more workers.", wide=True),
+            Column(
+                "State",
+                '.status.conditions[?(@.type=="Ready")].message',
+                "string",
+                "How the job is.",
+                wide=True,
+            ),
         ),
     ),
 )
@@ -244,8 +280,8 @@ def _structural(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, 
         raise TypeError(f"a CRD cannot say 'one of several types': {node}")
     schema: dict[str, Any] = {}
     for key, value in node.items():
-        if key in _DROPPED:
-            continue
+        if key in _DROPPED or (key == "additionalProperties" and value is True):
+            continue  # anything at all is said by x-kubernetes-preserve-unknown-fields
         if key == "properties":
             schema[key] = {name: _structural(sub, definitions) for name, sub in value.items()}
         elif key in ("items", "additionalProperties") and isinstance(value, dict):
@@ -261,6 +297,9 @@ _LAST: Final = ("required", "properties", "items", "additionalProperties")
 
 def _tidy(schema: dict[str, Any]) -> dict[str, Any]:
     """Keys in the order that a reader looks for them; bounds that every int64 keeps are left out."""
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if exclusive in schema:  # JSON schema has a number there, OpenAPI 3.0 a word beside the bound
+            schema |= {bound: schema[exclusive], exclusive: True}
     if schema.get("format") == "int64":
         for bound, limit in (("maximum", 2**63 - 1), ("minimum", -(2**63))):
             if schema.get(bound) == limit:

@@ -1,4 +1,4 @@
-"""What the three kinds share: bounded field types, object metadata, conditions.
+"""What the kinds share: bounded field types, object metadata, conditions.
 
 The models are for CRDs; pods and nodes never pass through them. They are strict (an integer is an integer)
 and ignore fields they do not know: an object of a newer version is still read.

@@ -26,9 +26,15 @@ VERSION_ALLOCATION: Final = "v1alpha1"
 KIND_ALLOCATION: Final = "GPUAllocation"
 PLURAL_ALLOCATION: Final = "gpuallocations"
 
+GROUP_HOROVOD: Final = "ai.centauruscloud.io"
+VERSION_HOROVOD: Final = "v1alpha1"
+KIND_HOROVOD: Final = "ElasticHorovodJob"
+PLURAL_HOROVOD: Final = "elastichorovodjobs"
+
 API_PODGROUP: Final = f"{GROUP_PODGROUP}/{VERSION_PODGROUP}"
 API_NRT: Final = f"{GROUP_NRT}/{VERSION_NRT}"
 API_ALLOCATION: Final = f"{GROUP_ALLOCATION}/{VERSION_ALLOCATION}"
+API_HOROVOD: Final = f"{GROUP_HOROVOD}/{VERSION_HOROVOD}"
 
 # --- how pods join a group ----------------------------------------------------------------------------------
 POD_GROUP_LABEL: Final = f"{GROUP_PODGROUP}/pod-group"
@@ -97,6 +103,13 @@ PEAK_GPU_MEMORY: Final = f"{PREFIX}peak-gpu-memory"  # a quantity, on one card: 
 PEAK_CPU: Final = f"{PREFIX}peak-cpu"  # a quantity: 1500m
 PEAK_ANNOTATIONS: Final = frozenset({PEAK_GPU_UTIL, PEAK_GPU_MEMORY, PEAK_CPU})
 
+# --- what a member of an elastic gang measures -------------------------------------------------------------
+THROUGHPUT: Final = (
+    f"{PREFIX}throughput"  # 512.5 at the present size, or 512.5@4 with four members; several by commas
+)
+POD_INDEX: Final = "apps.kubernetes.io/pod-index"  # label: a StatefulSet's pod's ordinal
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"  # a ReplicaSet deletes the cheapest first
+
 # --- what a gang asks for by annotation, of its PodGroup or its pods -----------------------------------------
 TOPOLOGY_REQUIRED: Final = f"{PREFIX}topology-required"  # a level's name, or a node label
 TOPOLOGY_PREFERRED: Final = f"{PREFIX}topology-preferred"
@@ -147,8 +160,21 @@ ALNAIR: Final = "alnair"
 OWNER_KIND: Final = f"{PREFIX}owner-kind"
 OWNER_NAME: Final = f"{PREFIX}owner-name"
 OWNER_UID: Final = f"{PREFIX}owner-uid"
+INSTANCE: Final = f"{PREFIX}instance"  # whose record it is: the Lease of its operator
 PLAN: Final = f"{PREFIX}plan"  # on a record that was decided by its creation
 FINALIZER: Final = f"{PREFIX}ledger"
+
+# --- on what an ElasticHorovodJob consists of -----------------------------------------------------------------
+HOROVOD_JOB: Final = f"{GROUP_HOROVOD}/elastichorovodjob"  # label: the job's name
+HOROVOD_JOB_UID: Final = f"{GROUP_HOROVOD}/elastichorovodjob-uid"  # label: no two jobs' children share it
+HOROVOD_ROLE: Final = f"{GROUP_HOROVOD}/role"  # label of pods
+WORKER: Final = "worker"
+LAUNCHER: Final = "launcher"
+HOROVOD_MADE_FROM: Final = (
+    f"{GROUP_HOROVOD}/made-from"  # annotation of pods: digits of what the job's spec said
+)
+HOROVOD_HOSTS: Final = f"{GROUP_HOROVOD}/hosts"  # annotation of a launcher: digits of the script
+HOROVOD_FINALIZER: Final = f"{GROUP_HOROVOD}/children"
 
 # --- profiles as shipped ------------------------------------------------------------------------------------
 PROFILE_DEFAULT: Final = "alnair"
@@ -160,6 +186,7 @@ PROFILE_UTILSCHED: Final = "utilsched"  # the same, by its old name
 
 _NAME_LIMIT: Final = 253  # of a Kubernetes object
 _LABEL_LIMIT: Final = 63
+_NOT_IN_A_DNS_LABEL: Final = re.compile(r"[^a-z0-9-]")
 _NOT_IN_A_LABEL: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -180,7 +207,7 @@ def env_of_container(cards: int, *, whole: bool) -> dict[str, str]:
     return {**ENV_OF_CARDS, ENV_SM_LIMIT: SM_LIMIT, **limits}
 
 
-def _fingerprint(text: str) -> str:
+def fingerprint(text: str) -> str:
     # surrogatepass: a lone surrogate out of somebody's JSON must not raise where a name is made
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
@@ -193,7 +220,7 @@ def record_name(owner_name: str, owner_uid: str) -> str:
     """
     # A cut may end in '.' or '-', which a name must not have before our '-': "a.-1f…" is no valid name.
     kept = owner_name[: _NAME_LIMIT - 9].rstrip(".-")
-    return f"{kept}-{_fingerprint(owner_uid)}" if kept else _fingerprint(owner_uid)
+    return f"{kept}-{fingerprint(owner_uid)}" if kept else fingerprint(owner_uid)
 
 
 def label_value(text: str) -> str:
@@ -206,4 +233,16 @@ def label_value(text: str) -> str:
     if cleaned == text and len(text) <= _LABEL_LIMIT:
         return text
     kept = cleaned[: _LABEL_LIMIT - 9].rstrip("._-")
-    return f"{kept}-{_fingerprint(text)}" if kept else _fingerprint(text)
+    return f"{kept}-{fingerprint(text)}" if kept else fingerprint(text)
+
+
+def dns_label(name: str, limit: int) -> str:
+    """A name of at most so many characters that also a Service may have: letters, digits and '-', a letter first.
+
+    Equal to the name wherever that is one; else it ends in digits of the name, so that no two names become one.
+    """
+    cleaned = _NOT_IN_A_DNS_LABEL.sub("-", name).strip("-")
+    if cleaned == name and len(name) <= limit and name[0].isalpha():
+        return name
+    lettered = cleaned if cleaned[:1].isalpha() else f"j{cleaned}"
+    return f"{lettered[: limit - 9].rstrip('-')}-{fingerprint(name)}"

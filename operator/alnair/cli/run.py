@@ -65,6 +65,9 @@ def run(
     extender_service_address: Annotated[
         str, typer.Option(envvar="POD_IP", help="IP address by which that Service reaches this replica.")
     ] = "",
+    horovod_jobs: Annotated[
+        bool, typer.Option(help="Reconcile ElasticHorovodJobs; see docs/elastic-horovod.md.")
+    ] = True,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Run the scheduler until it is stopped.
@@ -130,6 +133,7 @@ def run(
         door=door,
         service=extender_service,
         address=extender_service_address,
+        horovod_jobs=horovod_jobs,
     )
 
     async def start() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from alnair.simulate.filling import Filled
-    from alnair.simulate.queueing import Served
+    from alnair.api.profiles import Profile
 
 MOST_SEEDS = 10_000
 CLOCKS = (time.perf_counter, time.process_time)
@@ -62,6 +61,24 @@ def simulate(
         str,
         typer.Option(help="Who is tried first with --departures: fifo, sjf, smallest, largest, least-work."),
     ] = "fifo",
+    sizing: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Elastic jobs of a JSONL trace come, change their size and leave, first come first served: by rigid, "
+            "old-rule or alnair; may be given more than once."
+        ),
+    ] = None,
+    experiment: Annotated[
+        str | None,
+        typer.Option(
+            help="A fixed experiment of the docs. elastic: Philly's first 5,000 GPU jobs (--pods philly.csv) on "
+            "clusters for offered loads 0.6, 0.8 and 1.0, sized rigidly, by the old rule and by alnair."
+        ),
+    ] = None,
+    loads: Annotated[str, typer.Option(help="Of --experiment elastic.")] = "0.6,0.8,1.0",
+    first: Annotated[
+        int, typer.Option(min=2, max=1_000_000, help="So many jobs of --experiment elastic.")
+    ] = 5000,
     jobs: Annotated[int, typer.Option(min=1, max=256, help="Runs at the same time, a process each.")] = 1,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the runs into this file, .svg or .png; needs matplotlib.")
@@ -73,19 +90,16 @@ def simulate(
     from alnair.scheduling.profile import BadProfile, build
     from alnair.scheduling.registry import installed
     from alnair.simulate import plot as pictures
-    from alnair.simulate.filling import fill
     from alnair.simulate.policies import policies as known_policies
-    from alnair.simulate.queueing import ORDERS, serve
-    from alnair.simulate.reading import read_trace
-    from alnair.simulate.report import of_filling, of_serving
+    from alnair.simulate.queueing import ORDERS
     from alnair.simulate.trace import BadTrace
 
     try:
         known = known_policies(load_config(config).profiles if config is not None else ())
     except BadConfig as error:
         raise _failed(str(error)) from None
-    policies = list(dict.fromkeys(policy or ["alnair"]))
-    for name in policies:
+    names = list(dict.fromkeys(policy or ["alnair"]))
+    for name in names:
         _must_be_one_of(name, known, "--policy")
         try:
             build(known[name], installed())
@@ -94,26 +108,20 @@ def simulate(
     _must_be_one_of(order, ORDERS, "--order")
     if plot is not None:
         _must_be_one_of(plot.suffix, pictures.KINDS, "--plot")
+    policies = {name: known[name] for name in names}
     chosen, samples = _seeds(seeds), pictures.POINTS if plot else 0
     try:
-        trace = read_trace(pods, nodes)
+        if experiment is not None:
+            _must_be_one_of(experiment, ("elastic",), "--experiment")
+            results, draw = _experiment(pods, nodes, policies, _loads(loads), first, jobs)
+        elif sizing:
+            results, draw = _sized(pods, nodes, policies, list(dict.fromkeys(sizing)), jobs)
+        elif departures:
+            results, draw = _served(pods, nodes, policies, chosen, jobs, order, inflate or 1.0, samples)
+        else:
+            results, draw = _filled(pods, nodes, policies, chosen, jobs, inflate or 1.3, samples)
     except BadTrace as error:
         raise _failed(str(error)) from None
-    results: list[dict[str, Any]]
-    if departures:
-        serving = partial(serve, trace, order=order, inflate=inflate or 1.0, clocks=CLOCKS, samples=samples)
-        served: dict[str, Sequence[Served]] = {
-            name: _runs(partial(serving, known[name]), name, chosen, jobs) for name in policies
-        }
-        results = [of_serving(name, order, runs) for name, runs in served.items()]
-        draw: Callable[[Path], None] = partial(pictures.draw_serving, served)
-    else:
-        filling = partial(fill, trace, inflate=inflate or 1.3, clocks=CLOCKS, samples=samples)
-        filled: dict[str, Sequence[Filled]] = {
-            name: _runs(partial(filling, known[name]), name, chosen, jobs) for name in policies
-        }
-        results = [of_filling(name, runs) for name, runs in filled.items()]
-        draw = partial(pictures.draw_filling, filled)
     if plot is not None:
         try:
             draw(plot)
@@ -124,6 +132,90 @@ def simulate(
     typer.echo(
         json.dumps(results[0] if len(results) == 1 else {"policies": results}) if as_json else _table(results)
     )
+
+
+Results = tuple[list[dict[str, Any]], Callable[[Path], None]]  # to be told, and what draws them
+
+
+def _filled(
+    pods: Path,
+    nodes: str | None,
+    policies: Mapping[str, Profile],
+    seeds: list[int],
+    jobs: int,
+    inflate: float,
+    samples: int,
+) -> Results:
+    from alnair.simulate.filling import fill
+    from alnair.simulate.plot import draw_filling
+    from alnair.simulate.reading import read_trace
+    from alnair.simulate.report import of_filling
+
+    run = partial(fill, read_trace(pods, nodes), inflate=inflate, clocks=CLOCKS, samples=samples)
+    runs = {name: _runs(partial(run, policy), name, seeds, jobs) for name, policy in policies.items()}
+    return [of_filling(name, each) for name, each in runs.items()], partial(draw_filling, runs)
+
+
+def _served(
+    pods: Path,
+    nodes: str | None,
+    policies: Mapping[str, Profile],
+    seeds: list[int],
+    jobs: int,
+    order: str,
+    inflate: float,
+    samples: int,
+) -> Results:
+    from alnair.simulate.plot import draw_serving
+    from alnair.simulate.queueing import serve
+    from alnair.simulate.reading import read_trace
+    from alnair.simulate.report import of_serving
+
+    trace = read_trace(pods, nodes)
+    run = partial(serve, trace, order=order, inflate=inflate, clocks=CLOCKS, samples=samples)
+    runs = {name: _runs(partial(run, policy), name, seeds, jobs) for name, policy in policies.items()}
+    return [of_serving(name, order, each) for name, each in runs.items()], partial(draw_serving, runs)
+
+
+def _sized(
+    pods: Path, nodes: str | None, policies: Mapping[str, Profile], rules: list[str], jobs: int
+) -> Results:
+    from alnair.simulate.elastic.outcome import size
+    from alnair.simulate.elastic.sizings import RULES
+    from alnair.simulate.plot import draw_elastic
+    from alnair.simulate.reading import read_trace
+
+    for rule in rules:
+        _must_be_one_of(rule, RULES, "--sizing")
+    outcomes = _runs(partial(size, read_trace(pods, nodes), _only(policies)), "sizing", rules, jobs)
+    return [each.report() for each in outcomes], partial(draw_elastic, outcomes)
+
+
+def _experiment(
+    pods: Path,
+    nodes: str | None,
+    policies: Mapping[str, Profile],
+    loads: list[float],
+    first: int,
+    jobs: int,
+) -> Results:
+    from alnair.simulate.elastic import experiment
+    from alnair.simulate.elastic.sizings import RULES
+    from alnair.simulate.plot import draw_elastic
+
+    if nodes is not None:
+        raise _failed("--experiment elastic makes its own clusters: leave --nodes out")
+    run = partial(experiment.run, experiment.read_jobs(pods, first), _only(policies))
+    cases = [(load, rule) for load in loads for rule in RULES]
+    outcomes = _runs(run, "elastic", cases, jobs)
+    return [each.report() for each in outcomes], partial(draw_elastic, outcomes)
+
+
+def _only(policies: Mapping[str, Profile]) -> Profile:
+    """Rules of sizing are compared under one policy of placement."""
+    if len(policies) > 1:
+        raise _failed("rules of sizing are compared with one --policy")
+    return next(iter(policies.values()))
 
 
 def _must_be_one_of(value: str, allowed: Sequence[str] | Any, option: str) -> None:
@@ -153,21 +245,34 @@ def _seeds(text: str) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def _runs(run: Callable[..., Any], name: str, seeds: list[int], jobs: int) -> list[Any]:
-    """The run with each seed, in the order of the seeds, with a bar on standard error."""
+def _loads(text: str) -> list[float]:
+    found: list[float] = []
+    for part in text.split(","):
+        try:
+            load = float(part)
+        except ValueError:
+            load = 0.0
+        if not 0.01 <= load <= 100:
+            raise typer.BadParameter(f"{part!r} is no load from 0.01 to 100", param_hint="--loads")
+        found.append(load)
+    return list(dict.fromkeys(found))
+
+
+def _runs(run: Callable[..., Any], name: str, cases: Sequence[Any], jobs: int) -> list[Any]:
+    """The run with each seed, or whatever the cases are, in their order, with a bar on standard error."""
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task(name, total=len(seeds))
+        bar = progress.add_task(name, total=len(cases))
         if jobs == 1:
             done = []
-            for number, seed in enumerate(seeds):
-                done.append(run(seed, on_progress=partial(_show, progress, bar, number)))
+            for number, case in enumerate(cases):
+                done.append(run(case, on_progress=partial(_show, progress, bar, number)))
                 progress.update(bar, completed=number + 1)
             return done
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            futures: list[Future[Any]] = [pool.submit(run, seed) for seed in seeds]
+            futures: list[Future[Any]] = [pool.submit(run, case) for case in cases]
             for future in futures:
                 future.add_done_callback(lambda _: progress.advance(bar))
             return [future.result() for future in futures]
@@ -179,11 +284,21 @@ def _show(progress: Any, bar: Any, number: int, part: float) -> None:
 
 def _table(results: list[dict[str, Any]]) -> str:
     columns = {
+        "load": "load",
         "policy": "policy",
         "gpu_allocation_percent": "GPU allocated, %",
         "multi_gpu_lost_before_90": "multi-GPU lost early",
         "mean_wait_seconds": "mean wait, s",
         "mean_completion_seconds": "mean completion, s",
+        "mean_completion_hours": "completion: mean, h",
+        "median_completion_hours": "median, h",
+        "p99_completion_hours": "p99, h",
+        "mean_queueing_hours": "queueing: mean, h",
+        "median_queueing_hours": "median, h",
+        "p99_queueing_hours": "p99, h",
+        "makespan_hours": "makespan, h",
+        "utilisation_while_jobs_come_percent": "GPU used, %",
+        "changes": "changes",
         "placed": "pods placed",
         "placements_per_second": "a second",
     }

@@ -23,6 +23,7 @@ from alnair.api import names, podgroup
 from alnair.api.nearness import Wish, wish_in
 from alnair.api.peaks import Peak, peak_in
 from alnair.api.quantity import shown
+from alnair.control.elastic.sizing import Sizing
 from alnair.ledger.records import Owner
 from alnair.state.cluster import guest
 from alnair.state.pods import Pod
@@ -46,7 +47,12 @@ class Group:
     timeout_seconds: int = 0  # 0 = no limit
     wish: Wish | None = None  # where it is to be together
     peak: Peak | None = None  # what members used at most before
+    elastic: podgroup.Elastic | None = None  # the number of its members is ours to decide
+    on_member_failure: str = podgroup.REPLACE
+    keep_place_seconds: int = podgroup.KEEP_PLACE_SECONDS
+    restart_limit: int = podgroup.RESTART_LIMIT
     problem: str = ""
+    failed: str = ""  # why it has failed for good, as its status says of this very spec
     status: dict[str, Any] = field(default_factory=dict)  # as it stands in the apiserver
 
 
@@ -72,6 +78,20 @@ def read_group(manifest: dict[str, Any]) -> Group:
         return group
     group.min_member = spec.least
     group.timeout_seconds = spec.schedule_timeout_seconds or 0
+    group.on_member_failure = spec.on_member_failure or podgroup.REPLACE
+    if spec.keep_place_seconds is not None:
+        group.keep_place_seconds = spec.keep_place_seconds
+    if spec.restart_limit is not None:
+        group.restart_limit = spec.restart_limit
+    group.failed = _failed_before(group)
+    if (elastic := spec.elastic) is not None:
+        group.elastic = elastic
+        if elastic.min > elastic.max:
+            group.problem = f"spec.elastic: min {elastic.min} exceeds max {elastic.max}"
+        elif group.min_member > elastic.max:
+            group.problem = f"spec.minMember: {group.min_member} exceeds elastic.max {elastic.max}"
+        else:
+            group.elastic = elastic.model_copy(update={"min": group.min_member})  # with fewer it never starts
     if (asked := spec.topology) is not None:
         if (asked.required is None) is (asked.preferred is None):
             group.problem = "spec.topology: exactly one of required and preferred must be given"
@@ -80,6 +100,19 @@ def read_group(manifest: dict[str, Any]) -> Group:
         elif asked.preferred is not None:
             group.wish = Wish(asked.preferred, required=False, field="spec.topology.preferred")
     return group
+
+
+MEMBER_FAILED = "MemberFailed"  # the reason of the condition Scheduled, once the group has failed for good
+
+
+def _failed_before(group: Group) -> str:
+    """What a leader has written when it gave the group up; until the spec is another."""
+    conditions = group.status.get("conditions")
+    for each in conditions if isinstance(conditions, list) else []:
+        if isinstance(each, dict) and each.get("type") == "Scheduled" and each.get("reason") == MEMBER_FAILED:
+            same = each.get("observedGeneration") == group.generation
+            return str(each.get("message") or "a member failed") if same else ""
+    return ""
 
 
 def annotated_wish(meta: dict[str, Any]) -> Wish | None:
@@ -113,6 +146,13 @@ class Gang:
     ready_since: float | None = None
     short_since: float | None = None
     timed_out: bool = False
+    sizing: Sizing | None = None  # of an elastic gang
+    lost: int = 0  # members that went from the whole gang, and may come back
+    lost_at: float = 0.0  # the last of them
+    restarts: int = 0  # because a member failed
+    restarted_stamp: str = ""
+    stopping: bool = False  # for one of these reasons, and it is not in the record yet
+    given_up: str = ""  # why it is not placed any more
 
     @property
     def is_group(self) -> bool:
@@ -123,10 +163,20 @@ class Gang:
         return self.group.min_member if self.group is not None else 1
 
     def waiting(self) -> list[Pod]:
-        """To be placed, in order of creation."""
-        return sorted(
-            (pod for pod in self.pods.values() if pod.waiting), key=lambda pod: (pod.created, pod.name)
-        )
+        """To be placed, in order of creation; of a StatefulSet that may shrink, in the order in which they stay."""
+        return sorted((pod for pod in self.pods.values() if pod.waiting), key=self._turn)
+
+    def _turn(self, pod: Pod) -> tuple[int, str, str]:
+        ordinal = pod.ordinal if self.elastic is not None else None
+        return (ordinal, "", "") if ordinal is not None else (0, pod.created, pod.name)
+
+    @property
+    def elastic(self) -> podgroup.Elastic | None:
+        return self.group.elastic if self.group is not None and not self.group.problem else None
+
+    def present(self) -> list[Pod]:
+        """Members that are there to stay: neither done nor going."""
+        return [pod for pod in self.pods.values() if not (pod.terminal or pod.terminating)]
 
     def kind(self, pod: Pod) -> PodClass:
         """The pod as rules see it. What its like used: by its own word, else its group's, else its controller's."""
@@ -169,6 +219,11 @@ class Gang:
         if self.group is not None and self.group.wish is not None:
             return self.group.wish
         return next((pod.wish for pod in self.pods.values() if pod.wish is not None), None)
+
+    @property
+    def failed(self) -> str:
+        """Why it is not placed any more, whatever happens; empty if it is."""
+        return self.given_up or (self.group.failed if self.group is not None else "")
 
     def problem(self) -> str:
         """Why this gang cannot even be tried; empty if it can."""
@@ -222,6 +277,8 @@ class Roster:
         self.schedulers = schedulers
         self._gang_of: dict[str, Gang] = {}
         self._dropped: OrderedDict[str, None] = OrderedDict()  # UIDs of groups deleted a while ago
+        # Group UID -> its gang that has no pods now, and was stopped because a member failed.
+        self._stopped: OrderedDict[str, Gang] = OrderedDict()
         self._on_change = on_change
 
     def put_pod(self, pod: Pod) -> None:
@@ -232,7 +289,7 @@ class Roster:
         key = (pod.namespace, kind, name)
         gang = self.gangs.get(key)
         if gang is None:
-            gang = self.gangs[key] = Gang(key, group=self._groups.get((pod.namespace, pod.group)))
+            gang = self.gangs[key] = self._new(key, self._groups.get((pod.namespace, pod.group)))
         earlier = self._gang_of.get(pod.uid)
         if earlier is not None and earlier is not gang:
             self._leave(earlier, pod.uid)
@@ -241,6 +298,16 @@ class Roster:
         self._gang_of[pod.uid] = gang
         if before is None or not before.says_the_same(pod):
             self._touch(gang)
+
+    def _new(self, key: Key, group: Group | None) -> Gang:
+        """All pods of a gang that starts anew may be gone for a moment: it is the same gang afterwards."""
+        gang = Gang(key, group=group)
+        before = self._stopped.pop(group.uid, None) if group is not None else None
+        if group is not None and before is not None and before.group is not None:
+            gang.restarts, gang.restarted_stamp = before.restarts, before.restarted_stamp
+            gang.retry_after = before.retry_after
+            gang.given_up = before.given_up if _asked(before.group) == _asked(group) else ""
+        return gang
 
     def drop_pod(self, uid: str) -> None:
         gang = self._gang_of.pop(uid, None)
@@ -259,7 +326,7 @@ class Roster:
         gang.group = group
         # A status that we wrote ourselves is no reason to try again; annotations change without a new generation.
         if before is None or _asked(before) != _asked(group):
-            gang.timed_out = False
+            gang.timed_out, gang.given_up = False, ""
             self._touch(gang)
 
     def drop_group(self, namespace: str, name: str, uid: str) -> None:
@@ -268,6 +335,7 @@ class Roster:
             return
         del self._groups[namespace, name]
         self._dropped[uid] = None
+        self._stopped.pop(uid, None)
         while len(self._dropped) > MOST_DROPPED:
             self._dropped.popitem(last=False)
         gang = self.gangs.get((namespace, names.KIND_PODGROUP, name))
@@ -286,6 +354,10 @@ class Roster:
         """Of that name, whoever places its pods."""
         return self._groups.get((namespace, name))
 
+    def of_group(self, group: Group) -> Gang | None:
+        """The group with its pods, if it has any of ours."""
+        return self.gangs.get((group.namespace, names.KIND_PODGROUP, group.name))
+
     def groups(self) -> list[Group]:
         return list(self._groups.values())
 
@@ -297,8 +369,13 @@ class Roster:
 
     def forget(self, gang: Gang) -> None:
         """Nothing of it is left."""
-        if self.gangs.get(gang.key) is gang:
-            del self.gangs[gang.key]
+        if self.gangs.get(gang.key) is not gang:
+            return
+        del self.gangs[gang.key]
+        if gang.group is not None and (gang.restarts or gang.given_up):
+            self._stopped[gang.group.uid] = gang
+            while len(self._stopped) > MOST_DROPPED:
+                self._stopped.popitem(last=False)
 
     def _touch(self, gang: Gang) -> None:
         self._on_change(gang)

@@ -9,28 +9,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
-from alnair.api.config import DEFAULT_TOPOLOGY, Level
-from alnair.api.nearness import BadLevel, find_level
+from alnair.api.allocation import GROWTH
+from alnair.api.config import DEFAULT_TOPOLOGY, Elastic, Level
+from alnair.control.asking import Asker, NotNow, Question, sample
 from alnair.control.gangs import Gang, Roster
 from alnair.control.hooks import Hooks, Reservation
 from alnair.control.metrics import Metrics
 from alnair.control.ponder import Solver
 from alnair.control.profiles import Profiles
+from alnair.control.promises import Promises
 from alnair.control.queue import Queue
 from alnair.control.reports import Reports
 from alnair.kube.clock import Clock
-from alnair.ledger import recovery
+from alnair.ledger import places, recovery
 from alnair.ledger.binding import Verdict
-from alnair.ledger.ledger import CommitRefused, Ledger, RecordMoved
-from alnair.ledger.records import ROLLING_BACK, Owner, Record, record_key
+from alnair.ledger.errors import CommitRefused, RecordMoved
+from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import Member as RecordMember
+from alnair.ledger.records import Owner, Record
 from alnair.scheduling import exact, search
 from alnair.scheduling.board import Boards
-from alnair.scheduling.classes import Member
-from alnair.scheduling.domains import Together
 from alnair.scheduling.exact import Problem, Solution
 from alnair.scheduling.guard import RuleFailed
 from alnair.scheduling.vacancy import kept_together, match_vacancies
@@ -38,12 +38,12 @@ from alnair.state.cluster import ClusterState
 from alnair.state.draft import Draft
 from alnair.state.holding import Holding
 from alnair.state.pods import Pod
-from alnair.state.shapes import PodClass
 
 log = logging.getLogger(__name__)
 
 IN_FLIGHT = 64  # plans being carried out at once; the apiserver is the limit long before
 BUSY = 4  # under way at once: everything that can wait waits
+MOST_MORE = 256  # members beyond its pods that an elastic gang starts with; it grows by others later
 SLOT_SECONDS = 5.0  # a plan that takes longer (a webhook that fails, say) no longer counts against that
 PATIENCE = 3  # exact searches in a row whose answer came too late for the books
 EXACT_SECONDS = 10.0  # for one gang; then it is undecided, and tried again later
@@ -71,17 +71,21 @@ class Loop:
         self._profiles = profiles
         self._hooks = Hooks(profiles)
         ledger.before_bind = self._hooks.before_bind
-        self._levels = levels
+        self.asker = Asker(state=state, ledger=ledger, levels=levels)
         self._reports = reports
         self._metrics = metrics
         self._clock = clock
         self._boards = Boards()
         self._queue = Queue(state, profiles, clock)
+        self.promises = Promises(state=state, clock=clock, before=self._queue.before)
         self._solver = Solver(EXACT_SECONDS)
         self._wake = asyncio.Event()
         self._in_flight: dict[Gang, asyncio.TimerHandle] = {}  # each with the end of its slot
         self._off_duty: frozenset[str] = frozenset()  # profiles whose fallback stood in when we last looked
         self._alone: set[str] = set()  # UIDs of pods that are being bound without a record
+        self.place_seconds = Elastic().place_seconds
+        # A member of a whole gang went and another one came: whether the gang stops for that.
+        self.on_return: Callable[[Gang, Record], bool] = lambda gang, record: False
 
     def wake(self) -> None:
         """Room may have come for somebody."""
@@ -89,7 +93,7 @@ class Loop:
 
     def adopt(self, levels: Sequence[Level]) -> None:
         """The profiles or the levels are others now: everybody gets another chance."""
-        self._levels = levels
+        self.asker.levels = levels
         for gang in list(self._roster.gangs.values()):
             gang.retry_after = 0.0  # who said no may be gone
             self.touch(gang)
@@ -137,70 +141,40 @@ class Loop:
     def _plan(self, gang: Gang, solution: Solution | None) -> None:
         if gang.scheduler not in self._profiles:
             return  # the profile was taken out of the config a moment ago
-        if problem := gang.problem():
-            self._refuse(gang, problem, reason="Invalid")
+        question = self.asker.ask(gang, beside=self._alone)
+        if isinstance(question, NotNow):
+            if question.reason:
+                self._refuse(gang, question.message, reason=question.reason)
             return
-        try:
-            together = self._together(gang)
-        except BadLevel as error:
-            self._refuse(gang, str(error), reason="Invalid")
-            return
-        # A pod that a record lists is on its way, whatever the pod stream has shown of it so far.
-        waiting = [
-            pod
-            for pod in gang.waiting()
-            if self._ledger.record_of(pod.uid) is None and pod.uid not in self._alone
-        ]
-        if not waiting:
-            return
-        record = self._ledger.records.get(record_key(gang.owner)) if gang.needs_record else None
-        if record is not None and record.lock.locked():
-            return  # being written; whoever writes it wakes us
-        if record is not None and record.phase == ROLLING_BACK:
-            self._refuse(gang, "the gang is being rolled back; it is tried again when its old pods are gone")
-            return
-        if record is not None and any(member.uncertain for member in record.members.values()):
-            return  # whether its members are gone is being asked; the answer wakes us
-        placed, outside = self._count(gang, record)
-        whole = (
-            record is not None
-            and record.satisfied
-            and any(member.bound and not member.gone for member in record.members.values())
-        )
-        missing = 1 if whole else max(1, gang.min_member - placed)
-        if len(waiting) < missing:
-            there = placed + len(waiting)
-            self._refuse(
-                gang,
-                f"waiting for members: {there} of at least {gang.min_member} pods exist",
-                reason="WaitingForMembers",
-            )
-            return
+        if (
+            question.whole
+            and question.record is not None
+            and gang.lost
+            and self.on_return(gang, question.record)
+        ):
+            return  # it starts anew, or has failed
         if gang.ready_since is None:
             gang.ready_since = self._clock.now()
         with self._state.draft() as draft:
-            placements, replaces = self._fill_vacancies(gang, record, waiting, together, draft)
-            rest = [pod for pod in waiting if pod.uid not in replaces]
+            self.promises.keep(draft, gang)
+            placements, replaces = self._fill_vacancies(gang, question, draft)
+            rest = [pod for pod in question.waiting if pod.uid not in replaces]
             if rest:
-                asked = search.Gang(
-                    members=tuple(Member(pod.uid, pod.name, gang.kind(pod), pod.nominated) for pod in rest),
-                    needed=missing - len(placements),
-                    present=placed + len(placements),
-                    expected=self._expected(gang),
-                    together=self._at_home(together, (holding.node for _, holding in placements)),
-                )
+                asked = self.asker.searched(gang, question, rest, [holding.node for _, holding in placements])
                 with self._metrics.plan_seconds.time():
                     verdict = self._search(gang, asked, draft, solution)
                 if isinstance(verdict, search.Plan):
                     placements += [(gang.pods[member.uid], holding) for member, holding in verdict.placements]
-                elif len(placements) < missing:
+                elif len(placements) < question.missing:
                     self._find_no_place(gang, asked, verdict, draft, solution)
                     return
+            more = self._more_at_the_start(gang, question, placements, draft)
         reserved = self._hooks.reserve(gang.scheduler, placements)
         if isinstance(reserved, str):
             self.retry_later(gang, reserved, reason="ReserveRefused")
             return
-        self._start(gang, placements, replaces, reserved, least=max(1, gang.min_member - outside))
+        least = max(1, gang.min_member - question.outside)
+        self._start(gang, placements, replaces, reserved, more, least=least)
 
     def _search(
         self, gang: Gang, asked: search.Gang, draft: Draft, solution: Solution | None
@@ -210,6 +184,24 @@ class Loop:
         if solution is not None and solution.answers(asked, profile):
             return exact.conclude(solution, profile, draft)
         return search.place(asked, profile, draft, self._boards)
+
+    def _more_at_the_start(
+        self, gang: Gang, question: Question, placements: list[tuple[Pod, Holding]], draft: Draft
+    ) -> list[Holding]:
+        """Places for members that do not exist yet: an elastic gang starts with what is free, unless others wait."""
+        if gang.elastic is None or question.record is not None or self._queue.others_wait(gang):
+            return []  # who joins does not change what was decided on
+        number = min(gang.elastic.max - question.placed - len(placements), MOST_MORE)
+        if number <= 0:
+            return []
+        found = [holding.node for _, holding in placements]
+        asked = self.asker.searched_more(gang, sample(gang), number, found)
+        verdict = search.place(asked, self._profiles[gang.scheduler], draft)
+        return [holding for _, holding in verdict.placements] if isinstance(verdict, search.Plan) else []
+
+    def waiting_for_room(self) -> list[Gang]:
+        """Gangs that were found not to fit, in their turn."""
+        return [gang for gang in self._queue.waiting_for_room() if not (gang.busy or gang.pondering)]
 
     def _find_no_place(
         self,
@@ -267,82 +259,31 @@ class Loop:
         if gang.pods and not gang.busy:
             self._try(gang, solution)
 
-    def _together(self, gang: Gang) -> Together | None:
-        """What the gang asks about being together, with the domains where it has members. Raises BadLevel."""
-        wish = gang.wish
-        if wish is None:
-            return None
-        label, level = find_level(wish, self._levels)
-        nodes = (self._node_of(pod) for pod in gang.pods.values() if not (pod.terminal or pod.terminating))
-        return self._at_home(Together(label, level, wish.required), nodes)
-
-    def _node_of(self, pod: Pod) -> str:
-        """Where it is, or is on its way to."""
-        holding = self._state.holdings.get(pod.uid)
-        return pod.node or (holding.node if holding is not None else "")
-
-    def _at_home(self, together: Together | None, nodes: Iterable[str]) -> Together | None:
-        """At home on these nodes too. Members on nodes that are in no domain, or gone, say nothing."""
-        if together is None:
-            return None
-        there = (self._domain(together.label, node) for node in nodes)
-        home = {*together.home, *(name for name in there if name is not None)}
-        return replace(together, home=tuple(sorted(home)))
-
-    def _domain(self, label: str, node: str) -> str | None:
-        known = self._state.nodes.get(node)
-        return known.labels.get(label) if known is not None else None
-
-    def _expected(self, gang: Gang) -> tuple[tuple[int, PodClass], ...]:
-        """Pods of others that a preemption made room for and that go before this gang."""
-        return tuple(self._state.expected(priority=gang.priority, beside=gang.pods))
-
-    def _count(self, gang: Gang, own: Record | None) -> tuple[int, int]:
-        """How many members have their place or are done with it, and how many of those are not in its own record.
-
-        The others are in the record of an earlier group of that name, or were released when they succeeded.
-        """
-        placed = outside = 0
-        for pod in gang.pods.values():
-            record = self._ledger.record_of(pod.uid)
-            if pod.phase == "Succeeded" or (not pod.terminal and (pod.node or record is not None)):
-                placed += 1
-                outside += record is None or record is not own
-        return placed, outside
-
-    def _least(self, gang: Gang, record: Record) -> int:
-        """How many members the gang's own record needs: those that are done, or in another record, count for it."""
-        if gang.is_group and gang.group is None:
-            return record.min_member  # the group is gone, and nobody says otherwise any more
-        return max(1, gang.min_member - self._count(gang, record)[1])
-
     def _fill_vacancies(
-        self,
-        gang: Gang,
-        record: Record | None,
-        waiting: list[Pod],
-        together: Together | None,
-        draft: Draft,
+        self, gang: Gang, question: Question, draft: Draft
     ) -> tuple[list[tuple[Pod, Holding]], dict[str, str]]:
-        """Replacements first take the kept places of the members that they replace."""
-        if record is None or record.short_since is None:
+        """Members to come and replacements first take the places that are kept for them."""
+        record, together = question.record, question.together
+        if record is None or (record.short_since is None and not record.places):
             return [], {}
         # A member that succeeded was not lost: it counts, and nobody has to take its place.
         vacant = {
             member.uid: member.holding
             for member in record.members.values()
-            if member.gone and not self._succeeded(member.uid)
+            if record.short_since is not None and member.gone and not self._succeeded(member.uid)
         }
+        vacant |= {key: place.holding for key, place in record.places.items()}
         if together is not None and together.required:
             vacant = kept_together(
-                vacant, together, lambda holding: self._domain(together.label, holding.node)
+                vacant, together, lambda holding: self.asker.domain(together.label, holding.node)
             )
         pairs = match_vacancies(
-            [(pod.uid, gang.kind(pod)) for pod in waiting],
+            [(pod.uid, gang.kind(pod)) for pod in question.waiting],
             vacant,
             profile=self._profiles[gang.scheduler],
             draft=draft,
-            expected=self._expected(gang),
+            expected=self.asker.expected(gang),
+            roomy={key: place.pod for key, place in record.places.items() if place.pod is not None},
         )
         return [(gang.pods[uid], vacant[old]) for uid, old in pairs.items()], pairs
 
@@ -358,10 +299,13 @@ class Loop:
         placements: list[tuple[Pod, Holding]],
         replaces: dict[str, str],
         reserved: Reservation,
+        more: list[Holding],
         *,
         least: int,
     ) -> None:
-        gang.busy, gang.refusal, gang.pondered = True, "", 0
+        """`more`: places for members that an elastic gang is to have beyond these."""
+        gang.busy, gang.refusal, gang.refusal_reason, gang.pondered = True, "", "", 0
+        self.promises.end(gang)
         loop = asyncio.get_running_loop()
         self._in_flight[gang] = loop.call_later(SLOT_SECONDS, self._give_slot_back, gang)
         self._note_how_busy()
@@ -375,6 +319,11 @@ class Loop:
         record = self._ledger.assume(
             gang.owner, scheduler=gang.scheduler, min_member=least, placements=placements, replaces=replaces
         )
+        if more:
+            until = self._clock.stamp(after=self.place_seconds)
+            places.reserve(self._ledger, record, more, pod=sample(gang), reason=GROWTH, until=until)
+        if gang.elastic is not None and not record.exists:
+            record.size = len(placements) + len(more)
         self._reports.gang_changed(gang)
         self._ledger.spawn(self._carry_out(gang, record, placements, reserved), f"carry out {record}")
 
@@ -382,7 +331,7 @@ class Loop:
         self, gang: Gang, record: Record, placements: list[tuple[Pod, Holding]], reserved: Reservation
     ) -> None:
         try:
-            await self._ledger.carry_out(record, least=lambda: self._least(gang, record))
+            await self._ledger.carry_out(record, least=lambda: self.asker.least(gang, record))
         except RecordMoved:
             log.info("gang %s: its record moved while the plan waited; planning again", gang)
         except CommitRefused as error:
@@ -414,8 +363,8 @@ class Loop:
                 self.now_bound(pod.uid, holding, scheduler)
                 gang.observe_bind_time(self._clock.now(), self._metrics.bind_seconds.observe)
                 if holding.containers:
-                    recording = self._ledger.record_later(
-                        owner, scheduler=scheduler, pod=pod, holding=holding
+                    recording = recovery.record_later(
+                        self._ledger, owner, scheduler=scheduler, pod=pod, holding=holding
                     )
                     self._ledger.spawn(recording, f"record {pod}")
             elif verdict is Verdict.REFUSED:

@@ -37,6 +37,15 @@ class Metrics:
         self.refusals = Counter(
             "alnair_refusals", "Times a gang was not placed, by reason", ["reason"], registry=self.registry
         )
+        self.resizes = Counter(
+            "alnair_resizes", "Elastic gangs that grew or shrank", ["direction"], registry=self.registry
+        )
+        self.sizing_seconds = Histogram(
+            "alnair_sizing_seconds",
+            "One look at all elastic gangs, in memory",
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
         self.plan_errors = Counter(
             "alnair_plan_errors", "Plans that failed by a mistake of Alnair's", registry=self.registry
         )

@@ -10,11 +10,14 @@ import asyncio
 import logging
 from typing import Any
 
+from alnair.api.allocation import GROWTH
+from alnair.control.failures import Failures
 from alnair.control.gangs import Gang, Roster
 from alnair.control.loop import Loop
 from alnair.control.metrics import Metrics
 from alnair.control.reports import Reports
 from alnair.kube.clock import Clock
+from alnair.ledger import places
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import COMMITTED, Member, Record
 
@@ -22,6 +25,7 @@ log = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
 STRAYS_SECONDS = 60.0  # between looks for bound pods that no record knows
+OVERDUE_SECONDS = 600.0  # a place that even a gang's sizing has not given up is given up
 KEEP_SECONDS = 60.0  # how long lost members' places are kept where the group names no timeout
 
 
@@ -29,10 +33,19 @@ class Outcomes:
     """The ledger's listener."""
 
     def __init__(
-        self, *, roster: Roster, loop: Loop, reports: Reports, metrics: Metrics, clock: Clock
+        self,
+        *,
+        roster: Roster,
+        loop: Loop,
+        failures: Failures,
+        reports: Reports,
+        metrics: Metrics,
+        clock: Clock,
     ) -> None:
         self._roster = roster
         self._loop = loop
+        self._failures = failures
+        loop.on_return = failures.on_return
         self._reports = reports
         self._metrics = metrics
         self._clock = clock
@@ -63,6 +76,10 @@ class Outcomes:
                 self._reports.gang_scheduled(gang, record)
             self._reports.gang_changed(gang)
 
+    def members_gone(self, record: Record, gone: list[Member]) -> dict[str, float]:
+        """UID -> for how many seconds its place is kept for a replacement."""
+        return self._failures.members_gone(self._gang_of(record), record, gone)
+
     def record_shrunk(self, record: Record) -> None:
         if (gang := self._gang_of(record)) is not None:
             self._reports.gang_changed(gang)
@@ -79,7 +96,7 @@ class Outcomes:
 
     def record_closed(self, record: Record) -> None:
         if (gang := self._gang_of(record)) is not None:
-            gang.short_since = None
+            gang.short_since, gang.lost = None, 0
             self._reports.gang_changed(gang)
             self._loop.touch(gang)
 
@@ -111,8 +128,12 @@ class Outcomes:
             ledger.state.loads.pass_time(now)
             for record in list(ledger.records.values()):
                 self._check_kept_places(ledger, record, now)
+                if record.places:
+                    self._check_places(ledger, record)
             for gang in list(self._roster.gangs.values()):
                 self._check_waiting(gang, now)
+                if gang.failed:
+                    self._failures.insist(gang)
 
     def _check_kept_places(self, ledger: Ledger, record: Record, now: float) -> None:
         """Replacements did not come in time."""
@@ -127,6 +148,20 @@ class Outcomes:
         if now - record.short_since > (limit or KEEP_SECONDS):
             why = f"members were lost while binding and not replaced within {limit or KEEP_SECONDS:g} s"
             ledger.spawn(ledger.roll_back(record, why), f"roll back {record}")
+
+    def _check_places(self, ledger: Ledger, record: Record) -> None:
+        """Members that do not come any more. Those that an elastic gang grows by are looked after by its sizing, as
+        long as that can read its target, and the gang's record is this one: its group may have been made anew."""
+        gang = self._gang_of(record)
+        sized = gang is not None and gang.elastic is not None and gang.owner == record.owner
+        patience = {GROWTH: OVERDUE_SECONDS if sized else 0.0}
+        over = [
+            place.key
+            for place in record.places.values()
+            if (self._clock.since(place.until) or 0.0) >= patience.get(place.reason, 0.0)
+        ]
+        if over and not record.lock.locked():
+            ledger.spawn(places.release(ledger, record, over), f"release places of {record}")
 
     def _check_waiting(self, gang: Gang, now: float) -> None:
         if gang.retry_after and now >= gang.retry_after:

@@ -56,6 +56,26 @@ class Queue:
         if self._waiting.get(gang.key) is gang:
             del self._waiting[gang.key]
 
+    def waiting_for_room(self) -> list[Gang]:
+        """Who was found not to fit, in order."""
+        return sorted((gang for gang in self._waiting.values() if gang.pods), key=self._order)
+
+    def others_wait(self, gang: Gang) -> bool:
+        """Somebody else is to be placed, or was found not to fit."""
+        return any(
+            other is not gang and other.pods
+            for kept in (self._touched, self._queued, self._waiting)
+            for other in kept.values()
+            if kept is self._waiting or any(pod.waiting for pod in other.pods.values())
+        )
+
+    def before(self, one: Gang, other: Gang) -> bool:
+        return self._order(one) < self._order(other)
+
+    def _order(self, gang: Gang) -> Rank:
+        """Who comes first. Quotas and fair shares belong here."""
+        return (-gang.priority, self._rank(gang), gang.created, gang.key)
+
     def next(self) -> Gang | None:
         """The best gang that may be tried now."""
         if max(self._state.freed, self._state.arrived) > self._looked_at:
@@ -77,8 +97,7 @@ class Queue:
                 self.forget(gang)
             elif self._queued.get(key) is not gang:
                 self._pushed += 1
-                rank = (-gang.priority, self._rank(gang), gang.created, key)
-                heapq.heappush(self._ranked, (rank, self._pushed, gang))
+                heapq.heappush(self._ranked, (self._order(gang), self._pushed, gang))
                 self._queued[key] = gang
         self._touched.clear()
 

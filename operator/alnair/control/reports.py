@@ -14,7 +14,7 @@ from typing import Any
 
 from alnair.api import names, podgroup
 from alnair.control.events import Events, Regarding
-from alnair.control.gangs import Gang, Group, Roster
+from alnair.control.gangs import MEMBER_FAILED, Gang, Group, Roster
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.client import STRATEGIC_PATCH
 from alnair.kube.clock import Clock
@@ -83,6 +83,20 @@ class Reports:
                 warning=True,
             )
         self.gang_changed(gang)
+
+    def gang_resized(self, gang: Gang, before: int | None, size: int, why: str) -> None:
+        if gang.group is not None and before is not None and before != size:
+            reason = "Grown" if size > before else "Shrunk"
+            note = f"{before} to {count(size, 'member')}: {why}"
+            self._events.say(_about_group(gang.group), reason=reason, note=note, action="Sizing")
+        self.gang_changed(gang)
+
+    def gang_told(self, gang: Gang, reason: str, note: str) -> None:
+        """Something that its author should know."""
+        if gang.group is not None:
+            self._events.say(
+                _about_group(gang.group), reason=reason, note=note, action="Sizing", warning=True
+            )
 
     def pod_scheduled(self, pod: Pod, holding: Holding) -> None:
         self._told.pop(pod.uid, None)
@@ -210,15 +224,21 @@ class Reports:
                 except Refused as refused:
                     log.info("pod %s: not told: %s", pod, refused)  # gone, or changed: its next event comes
 
+    async def tell(self, gang: Gang) -> None:
+        """Write the group's status now, for what must not be forgotten. If that cannot be done, it is done later."""
+        try:
+            if gang.group is not None:
+                await self._write_status(gang, gang.group)
+        except (Refused, Unanswered) as error:
+            log.warning("gang %s: not told at once: %s", gang, error)
+
     async def _write_status(self, gang: Gang, group: Group) -> None:
         wanted = status_of(gang, group, now=self._clock.stamp())
-        changed = {key: value for key, value in wanted.items() if group.status.get(key) != value}
+        changed = {key: value for key, value in wanted.items() if group.status.get(key) != _stored(value)}
         if not changed:
             return
         now = self._clock.now()
-        if set(changed) == {"conditions"} and _same_but_for_words(
-            group.status.get("conditions"), wanted["conditions"]
-        ):
+        if _only_words(changed, group.status):
             wait = self._reworded.get(group.uid, -REWORD_SECONDS) + REWORD_SECONDS - now
             if wait > 0:
                 self._later(gang, wait)
@@ -288,6 +308,14 @@ def status_of(gang: Gang, group: Group, *, now: str) -> dict[str, Any]:
         "observedGeneration": group.generation,
         "conditions": _conditions(gang, group, placed=bound + succeeded, now=now),
     }
+    if gang.restarts:
+        status["restarts"], status["restartedAt"] = gang.restarts, gang.restarted_stamp
+    if gang.sizing is not None and group.elastic is not None:
+        if not pods:
+            gang.sizing.has_no_pods()
+        status["elastic"] = gang.sizing.status(group.elastic, size=bound)
+    elif "elastic" in group.status and group.elastic is None:
+        status["elastic"] = None  # it was once
     start = group.status.get("scheduleStartTime") or (now if gang.ready_since is not None or bound else None)
     if start:
         status["scheduleStartTime"] = start
@@ -297,6 +325,8 @@ def status_of(gang: Gang, group: Group, *, now: str) -> dict[str, Any]:
 def phase_of(gang: Gang, *, least: int, bound: int, running: int, succeeded: int, failed: int) -> str:
     if not gang.pods and gang.group is not None and gang.group.status.get("phase") in ENDS:
         return str(gang.group.status["phase"])  # its pods were cleaned up after it had ended
+    if gang.failed:
+        return podgroup.FAILED
     if not bound and succeeded >= least:
         return podgroup.FINISHED
     if not bound and failed and not gang.waiting():
@@ -314,7 +344,9 @@ def phase_of(gang: Gang, *, least: int, bound: int, running: int, succeeded: int
 
 def _conditions(gang: Gang, group: Group, *, placed: int, now: str) -> list[dict[str, Any]]:
     refusal = "" if gang.busy else gang.refusal
-    if not gang.pods:
+    if gang.failed:
+        status, reason, message = "False", MEMBER_FAILED, gang.failed
+    elif not gang.pods:
         if group.status.get("phase") in ENDS:
             return list(group.status.get("conditions") or [])
         status, reason = "False", "WaitingForMembers"
@@ -354,6 +386,34 @@ def _conditions(gang: Gang, group: Group, *, placed: int, now: str) -> list[dict
     )
     condition["lastTransitionTime"] = same["lastTransitionTime"] if same else now
     return [each for each in before if each.get("type") != "Scheduled"] + [condition]
+
+
+def _stored(value: object) -> object:
+    """As it comes back: what is None is not there."""
+    if isinstance(value, dict):
+        return {key: each for key, each in value.items() if each is not None}
+    return value
+
+
+WORDS = frozenset({"reason", "message"})
+
+
+def _only_words(changed: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Nothing is told that was not so before. Why an elastic gang has no more members may change with every pod of
+    others that comes or goes."""
+
+    def numbers(elastic: object) -> dict[str, Any]:
+        each = elastic if isinstance(elastic, dict) else {}
+        return {key: each[key] for key in each.keys() - WORDS if each[key] is not None}
+
+    return (
+        changed.keys() <= {"conditions", "elastic"}
+        and ("elastic" not in changed or numbers(changed["elastic"]) == numbers(before.get("elastic")))
+        and (
+            "conditions" not in changed
+            or _same_but_for_words(before.get("conditions"), changed["conditions"])
+        )
+    )
 
 
 def _same_but_for_words(before: object, after: Iterable[dict[str, Any]]) -> bool:

@@ -19,7 +19,8 @@ from alnair.extender.wire import ExtenderBindingArgs
 from alnair.kube import Client, Refused, Unanswered
 from alnair.ledger import recovery
 from alnair.ledger.binding import Verdict, as_it_is, judge
-from alnair.ledger.ledger import CommitRefused, Ledger, RecordMoved
+from alnair.ledger.errors import CommitRefused, RecordMoved
+from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import Member, Owner, Record
 from alnair.state.cluster import ClusterState
 from alnair.state.holding import Holding

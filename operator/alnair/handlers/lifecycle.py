@@ -32,8 +32,11 @@ import uvloop
 from alnair.api import names
 from alnair.api.config import Config
 from alnair.console.server import Console
+from alnair.control.elastic.elastic import Elastic
 from alnair.control.events import Events, Regarding
+from alnair.control.failures import Failures
 from alnair.control.gangs import Gang, Roster
+from alnair.control.horovod.reconciler import Reconciler
 from alnair.control.loop import Loop
 from alnair.control.metrics import Metrics
 from alnair.control.outcomes import Outcomes
@@ -45,7 +48,7 @@ from alnair.extender.door import Door
 from alnair.extender.endpoint import Endpoint
 from alnair.extender.server import Server
 from alnair.extender.verbs import Verbs
-from alnair.handlers import gpuallocation, podgroup, topology
+from alnair.handlers import gpuallocation, horovod, podgroup, topology
 from alnair.handlers.feeds import NamespaceFeed, NodeFeed, PodFeed, ServiceFeed
 from alnair.handlers.handover import Handover
 from alnair.handlers.owners import Owners
@@ -87,6 +90,7 @@ class RunSettings:
     door: Door | None = None  # of the extender; None = there is none
     service: str = ""  # the Service of the extender that leads to the leader; empty = none does
     address: str = ""  # by which others reach this replica
+    horovod_jobs: bool = True  # whether ElasticHorovodJobs are ours to reconcile
     config_map: str = ""  # in the lease's namespace, that the config file is mounted from; "" = none
 
 
@@ -115,6 +119,7 @@ class Operator:
         self._groups = Handover[Roster](loop, "PodGroup")
         self._zones = Handover[Topologies](loop, "NodeResourceTopology")
         self._records = Handover[Ledger](loop, "GPUAllocation")
+        self._jobs = Handover[Reconciler](loop, "ElasticHorovodJob")
         settings = self._settings
         console = Console(
             self._metrics, ready=lambda: self._ready, host=settings.host, port=settings.metrics_port
@@ -188,7 +193,13 @@ class Operator:
         state = ClusterState(decay=decay_of(config))
         lull = Lull(clock)
         ledger = Ledger(
-            client=client, state=state, lease=lease, clock=clock, schedulers=schedulers, lull=lull
+            client=client,
+            state=state,
+            lease=lease,
+            clock=clock,
+            schedulers=schedulers,
+            lull=lull,
+            instance=names.label_value(f"{self._settings.lease_namespace}.{self._settings.lease_name}"),
         )
         events = Events(client, clock=clock, metrics=metrics, identity=self._identity, lull=lull)
 
@@ -209,8 +220,27 @@ class Operator:
             clock=clock,
         )
         state.on_freed = scheduling.wake
-        outcomes = Outcomes(roster=roster, loop=scheduling, reports=reports, metrics=metrics, clock=clock)
+        outcomes = Outcomes(
+            roster=roster,
+            loop=scheduling,
+            failures=Failures(ledger=ledger, reports=reports, clock=clock),
+            reports=reports,
+            metrics=metrics,
+            clock=clock,
+        )
         ledger.listener = outcomes
+        elastic = Elastic(
+            client,
+            state=state,
+            ledger=ledger,
+            roster=roster,
+            loop=scheduling,
+            profiles=profiles,
+            reports=reports,
+            metrics=metrics,
+            clock=clock,
+            settings=config.elastic,
+        )
         metrics.watch(state, lambda: map(phase, roster.gangs.values()))
         publisher = Publisher(client, state=state, lull=lull)
 
@@ -223,7 +253,17 @@ class Operator:
         state.on_cards = cards_changed
         topologies = Topologies(state, reports, publisher)
         published = LabelledFeed(topologies)
-        resync = Resync(client, roster=roster, topologies=topologies, ledger=ledger)
+        reconciler = Reconciler(
+            client, events=events, clock=clock, serves=lambda name: name in roster.schedulers
+        )
+        of_jobs = horovod.feeds(reconciler.books) if self._settings.horovod_jobs else []
+        resync = Resync(
+            client,
+            roster=roster,
+            topologies=topologies,
+            ledger=ledger,
+            reconciler=reconciler if self._settings.horovod_jobs else None,
+        )
         extender = None
         if self._extender is not None:
             extender = Verbs(
@@ -260,6 +300,7 @@ class Operator:
             self._groups.open(roster)
             self._zones.open(topologies)
             self._records.open(ledger)
+            self._jobs.open(reconciler)
             tasks.start(Stream(client, "/api/v1/nodes", wire.Node, nodes).run(), "Node stream")
             pod_stream = Stream(client, "/api/v1/pods", wire.Pod, pods)
             tasks.start(pod_stream.run(), "Pod stream")
@@ -268,11 +309,12 @@ class Operator:
             )
             tasks.start(Stream(client, "/api/v1/services", wire.Service, services).run(), "Service stream")
             tasks.start(published.stream(client).run(), "labelled NodeResourceTopology stream")
-            for each in storage:
-                tasks.start(each.stream(client).run(), f"{each.kind.wire.__name__} stream")
+            for feed in (*storage, *of_jobs):
+                stream = feed.stream(client)
+                tasks.start(stream.run(), f"{stream.name} stream")
             await resync.until_done()
             feeds = (nodes.synced, pods.synced, namespaces.synced, services.synced, published.synced)
-            for synced in (*feeds, *(each.synced for each in storage)):
+            for synced in (*feeds, *(feed.synced for feed in (*storage, *of_jobs))):
                 await synced.wait()
             await lease.confirm()
             recovery.resume(ledger)
@@ -281,7 +323,9 @@ class Operator:
             tasks.start(reports.run(), "reports")
             tasks.start(events.run(), "events")
             tasks.start(publisher.run(), "publisher")
+            tasks.start(reconciler.run(), "reconciler")
             tasks.start(outcomes.keep_time(ledger), "time")
+            tasks.start(elastic.run(), "elastic gangs")
             spare_the_collector()
             adoption = Adoption(
                 self._config,
@@ -292,6 +336,7 @@ class Operator:
                 pods=pods,
                 stream=pod_stream,
                 loop=scheduling,
+                elastic=elastic,
                 extender=extender,
                 say=partial(self._say_about_config, events),
             )
@@ -334,9 +379,12 @@ class Operator:
             events.say(about, reason=reason, note=note, action="ReadingConfig", warning=warning)
 
     async def _watch_kinds(self, client: Client, kopf_thread: KopfThread) -> None:
-        """Kopf looks once which kinds there are: it starts when all three are served."""
+        """Kopf looks once which kinds there are: it starts when all of them are served."""
         complaint = ""
-        for version in (names.API_PODGROUP, names.API_NRT, names.API_ALLOCATION):
+        kinds = [names.API_PODGROUP, names.API_NRT, names.API_ALLOCATION]
+        if self._settings.horovod_jobs:
+            kinds.append(names.API_HOROVOD)
+        for version in kinds:
             while True:
                 try:
                     await client.get(f"/apis/{version}")
@@ -360,6 +408,8 @@ class Operator:
         podgroup.register(registry, self._groups)
         topology.register(registry, self._zones)
         gpuallocation.register(registry, self._records)
+        if self._settings.horovod_jobs:
+            horovod.register(registry, self._jobs)
 
         @kopf.on.login(registry=registry)
         async def login(**_: Any) -> kopf.ConnectionInfo:
@@ -377,7 +427,7 @@ class Operator:
         @kopf.on.startup(registry=registry)
         async def tune(settings: kopf.OperatorSettings, **_: Any) -> None:
             settings.posting.enabled = False  # events are ours to write, deduplicated
-            settings.scanning.disabled = True  # three fixed kinds: no right to list CRDs or namespaces needed
+            settings.scanning.disabled = True  # a few fixed kinds: no right to list CRDs or namespaces needed
             settings.networking.error_backoffs = Patience()
             settings.networking.request_timeout = 30
             settings.watching.server_timeout = 590

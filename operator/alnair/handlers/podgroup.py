@@ -1,6 +1,6 @@
 """Kopf: PodGroups. What their authors write goes to the roster; what became of them is written by control.reports.
 
-Only `on.event` is used, here and for the other two kinds: it writes nothing to the objects. Kopf's create/update
+Only `on.event` is used, here and for the other kinds: it writes nothing to the objects. Kopf's create/update
 handlers would keep their progress in annotations, which a replica that does not lead must not write.
 
 Every status that we write comes back as an event. It says nothing that we do not know, so a group whose spec and

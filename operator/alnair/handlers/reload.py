@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from alnair.api.config import BadConfig, Config, parse_config, read_config
+from alnair.control.elastic.elastic import Elastic
 from alnair.control.gangs import Roster
 from alnair.control.loop import Loop
 from alnair.control.metrics import Metrics
@@ -112,6 +113,7 @@ class Adoption:
     pods: PodFeed
     stream: Stream[wire.Pod]
     loop: Loop
+    elastic: Elastic
     extender: Verbs | None
     say: Callable[[str, str, bool], None]  # an event about the file: reason, note, whether it is a warning
 
@@ -137,6 +139,7 @@ class Adoption:
         self.pods.measuring = config.measuring()
         self.stream.list_again()  # pods that were nobody's, or are read in another way now
         self.loop.adopt(config.topology.levels)
+        self.elastic.adopt(config.elastic)
         if self.extender is not None:
             self.extender.adopt(config)
         elif config.extender is not None:

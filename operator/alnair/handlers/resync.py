@@ -1,6 +1,6 @@
 """The relist that Kopf does not do.
 
-After a gap Kopf lists again without telling what is gone. So the three kinds are listed here, once before the loop
+After a gap Kopf lists again without telling what is gone. So its kinds are listed here, once before the loop
 starts and then every minute, and what the list lacks is treated as deleted - but only what was known before the list
 was asked for, so that news never loses against an older list.
 """
@@ -13,7 +13,8 @@ from typing import Any
 
 from alnair.api import names
 from alnair.control.gangs import Roster
-from alnair.handlers import podgroup, topology
+from alnair.control.horovod.reconciler import Reconciler
+from alnair.handlers import horovod, podgroup, topology
 from alnair.handlers.topology import Topologies
 from alnair.kube import Client, Refused, Unanswered
 from alnair.ledger import repair
@@ -26,11 +27,20 @@ PERIOD_SECONDS = 60.0
 
 
 class Resync:
-    def __init__(self, client: Client, *, roster: Roster, topologies: Topologies, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        roster: Roster,
+        topologies: Topologies,
+        ledger: Ledger,
+        reconciler: Reconciler | None = None,
+    ) -> None:
         self._client = client
         self._roster = roster
         self._topologies = topologies
         self._ledger = ledger
+        self._reconciler = reconciler
 
     async def run(self) -> None:
         while True:
@@ -55,6 +65,8 @@ class Resync:
         await self._groups()
         await self._node_topologies()
         await self._records()
+        if self._reconciler is not None:
+            await horovod.list_jobs(self._client, self._reconciler)
 
     async def _groups(self) -> None:
         known = self._roster.groups()

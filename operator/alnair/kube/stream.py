@@ -89,7 +89,7 @@ class Stream(Generic[T]):
         self._page = msgspec.json.Decoder(_Page)
         self._event = msgspec.json.Decoder(_Event)
         self._versioned = msgspec.json.Decoder(_Versioned)
-        self._kind = name or kind.__name__
+        self.name = name or kind.__name__
         self._version = ""  # where the watch goes on from; empty = list first
         self._again = asyncio.Event()
 
@@ -107,15 +107,15 @@ class Stream(Generic[T]):
                 await self._watch_until_asked()
                 await asyncio.sleep(SHORTEST_PAUSE)  # a server that ends every watch at once is not hammered
             except _Gap as gap:
-                log.info("%s stream: %s; listing again", self._kind, gap)
+                log.info("%s stream: %s; listing again", self.name, gap)
                 self._version = ""
                 pause = await self._rest(pause)
             except Unanswered as error:
-                log.warning("%s stream: %s; going on in %.1f s", self._kind, error, pause)
+                log.warning("%s stream: %s; going on in %.1f s", self.name, error, pause)
                 pause = await self._rest(pause)
             except (Refused, msgspec.MsgspecError) as error:
                 # A version too old is not told from other refusals: listing again is right after all of them.
-                log.warning("%s stream: %s; listing again in %.1f s", self._kind, error, pause)
+                log.warning("%s stream: %s; listing again in %.1f s", self.name, error, pause)
                 self._version = ""
                 pause = await self._rest(pause)
 
@@ -136,8 +136,8 @@ class Stream(Generic[T]):
         return page.metadata.resource_version
 
     async def _watch_until_asked(self) -> None:
-        watching = asyncio.create_task(self._watch(), name=f"watch {self._kind}")
-        asked = asyncio.create_task(self._again.wait(), name=f"list {self._kind} again")
+        watching = asyncio.create_task(self._watch(), name=f"watch {self.name}")
+        asked = asyncio.create_task(self._again.wait(), name=f"list {self.name} again")
         try:
             await asyncio.wait({watching, asked}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -179,5 +179,5 @@ class Stream(Generic[T]):
             return self._object.decode(raw)
         except msgspec.MsgspecError as error:
             # One object that does not look like its kind must not stop the feed of all the others.
-            log.error("%s stream: an object was skipped, it cannot be read: %s", self._kind, error)
+            log.error("%s stream: an object was skipped, it cannot be read: %s", self.name, error)
             return None

@@ -9,6 +9,10 @@ One lock a record, one decision at a time under it. The order of writes is the w
                what is committed and bound needs no word of ours to stay so)
     release    the record drops a slice *before* the books do, and never while its pod may still hold it
 
+A record also holds places for members to come (`Place`): for those that an elastic gang grows by, committed before its
+replicas are raised, and for replacements of members that failed. They are held like pods' slices, until a member takes
+one, or its time is over.
+
 What must never happen: a member bound before the commit, a slice in two records, a slice free in the books that a
 record still lists.
 """
@@ -21,14 +25,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
-import orjson
-
-from alnair.api.allocation import MOST_BYTES
 from alnair.kube import Client, Refused
 from alnair.kube.clock import Clock
 from alnair.kube.lull import Lull
-from alnair.ledger import cards
+from alnair.ledger import cards, places
 from alnair.ledger.binding import Binder, Verdict, as_it_is
+from alnair.ledger.errors import CommitRefused, RecordMoved, TooLarge
 from alnair.ledger.eviction import evict, rolled_back
 from alnair.ledger.lease import LeadershipLost, Lease
 from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK, Key, Member, Owner, Record
@@ -49,18 +51,6 @@ GATHER_SECONDS = 0.05  # pods of one gang end together: wait this long and relea
 VETOED = "other members of its gang must not be bound"
 
 
-class CommitRefused(Exception):
-    """The apiserver does not accept the record (quota, a namespace on its way out, too large). Nothing was decided."""
-
-
-class RecordMoved(Exception):
-    """The record went away, or is being rolled back, while the plan waited for it. Plan again; nothing was decided."""
-
-
-class TooLarge(ValueError):
-    """A gang whose record would not fit into one object of etcd."""
-
-
 class Listener(Protocol):
     """Who wants to know. Plain calls, made while the record's lock is held: no waiting in them."""
 
@@ -69,6 +59,7 @@ class Listener(Protocol):
     def binding_refused(self, record: Record, names: list[str]) -> None: ...
     def pods_unready(self, record: Record, reasons: dict[str, str], *, reason: str) -> None: ...
     def record_settled(self, record: Record) -> None: ...
+    def members_gone(self, record: Record, gone: list[Member]) -> dict[str, float]: ...
     def record_shrunk(self, record: Record) -> None: ...
     def record_short(self, record: Record) -> None: ...
     def record_rolled_back(self, record: Record, why: str) -> None: ...
@@ -89,11 +80,13 @@ class Ledger:
         clock: Clock,
         schedulers: frozenset[str],
         lull: Lull | None = None,
+        instance: str = "",
     ) -> None:
         self.client = client
         self.state = state
         self.clock = clock
         self.schedulers = schedulers
+        self.instance = instance
         self.lull = lull or Lull(clock)
         self.epoch = 0
         self.records: dict[Key, Record] = {}
@@ -119,6 +112,15 @@ class Ledger:
         """The record that this pod is in, or is about to be."""
         return self._record_of.get(uid)
 
+    def new_record(self, owner: Owner, *, scheduler: str, min_member: int) -> Record:
+        return Record(
+            owner=owner,
+            scheduler=scheduler,
+            min_member=min_member,
+            epoch=self.epoch,
+            instance=self.instance,
+        )
+
     @asynccontextmanager
     async def writing(self, record: Record) -> AsyncIterator[None]:
         """The record is ours alone; afterwards the listener knows that it may be planned for again."""
@@ -140,7 +142,7 @@ class Ledger:
         replaces: Mapping[str, str] | None = None,
     ) -> Record:
         """Take in memory what a plan gives. `carry_out` must follow."""
-        fresh = Record(owner=owner, scheduler=scheduler, min_member=min_member, epoch=self.epoch)
+        fresh = self.new_record(owner, scheduler=scheduler, min_member=min_member)
         record = self.records.get(fresh.key)
         if record is None or record.closing:
             record = self.records[fresh.key] = fresh
@@ -151,6 +153,8 @@ class Ledger:
                 pod.uid, pod.name, holding, version=pod.version, replaces=replaced
             )
             self._record_of[pod.uid] = record
+            if replaced in record.places:
+                self.state.release(replaced)  # from here on it is the pod that holds it
             self.state.hold(pod.uid, holding)
         return record
 
@@ -163,33 +167,44 @@ class Ledger:
         async with self.writing(record):
             added, record.planned = record.planned, {}
             if record.closing or record.phase == ROLLING_BACK:
-                self._forget(added)
+                self.forget(added)
                 raise RecordMoved(str(record))
             before = record.phase, record.satisfied, record.members
-            left = self._remaining(record, {member.replaces for member in added.values()})
+            places = record.places
+            taken = {member.replaces for member in added.values()}
+            left = self._remaining(record, taken)
             # Whole once and empty since is a new gang: it has to become whole by itself.
             record.satisfied = record.satisfied and any(member.bound for member in left.values())
             if least is not None:
                 record.min_member = least()
             if not record.satisfied and len(left) + len(added) < record.min_member:
                 # Those whom the plan counted on have gone meanwhile.
-                self._forget(added)
+                self._give_back(record, added)
                 if before[1] or not before[2]:
                     await self.discard(record)
                 raise RecordMoved(str(record))
             record.phase, record.members = COMMITTED, {**left, **added}
+            record.places = {key: place for key, place in places.items() if key not in taken}
             try:
-                _must_fit(record)
+                record.must_fit()
                 await self.writer.commit(record, fresh=not before[2])
             except (Refused, TooLarge) as refused:
                 if before[2]:
                     record.phase, record.satisfied, record.members = before
-                    self._forget(added)
+                    record.places = places
+                    self._give_back(record, added)
                 else:
                     await self.discard(record)
                 raise CommitRefused(str(refused)) from refused
-            self._forget(before[2].keys() - left.keys())
+            self.forget(before[2].keys() - left.keys())
             await self._bind(record)
+
+    def _give_back(self, record: Record, added: Mapping[str, Member]) -> None:
+        """Who was to join does not: the places that they were to take are kept for others."""
+        self.forget(added)
+        for place in record.places.values():
+            if place.key not in self.state.holdings:
+                self.state.reserve(place.key, place.holding, place.pod)
 
     @staticmethod
     def _remaining(record: Record, replaced: set[str]) -> dict[str, Member]:
@@ -319,19 +334,19 @@ class Ledger:
                 self.listener.record_settled(record)
             elif record.members or record.planned:
                 await self.writer.write(record)
-                self._forget(member.uid for member in lost)
+                self.forget(member.uid for member in lost)
                 self.listener.record_settled(record)
             else:
                 await self.discard(record)
-                self._forget(member.uid for member in lost)
+                self.forget(member.uid for member in lost)
         elif not any(member.bound and not member.gone for member in record.members.values()):
             await self.discard(record)
-            self._forget(member.uid for member in misplaced)
+            self.forget(member.uid for member in misplaced)
             self.listener.record_rolled_back(record, "no member could be bound")
         else:
             if misplaced or not record.said:  # it may stay so for a while: people should see it
                 await self.writer.write(record)
-                self._forget(member.uid for member in misplaced)
+                self.forget(member.uid for member in misplaced)
             if record.short_since is None:
                 record.short_since = self.clock.now()
             self.listener.record_short(record)
@@ -352,32 +367,6 @@ class Ledger:
                         log.error("record %s could not be settled, trying again: %s", record, refused)
             await asyncio.sleep(SETTLE_PAUSE)
 
-    async def record_later(self, owner: Owner, *, scheduler: str, pod: Pod, holding: Holding) -> None:
-        """Write down a lone pod that was bound without a commit: its cards are the device plugin's to choose, so there
-        is nothing to take twice, and its Binding was atomic by itself. A restart before this adopts it."""
-        self.recording.add(pod.uid)
-        try:
-            await self._record_late(owner, scheduler, pod, holding)
-        finally:
-            self.recording.discard(pod.uid)
-
-    async def _record_late(self, owner: Owner, scheduler: str, pod: Pod, holding: Holding) -> None:
-        async with self.lull.errand():
-            live = self.state.pods.get(pod.uid)
-            if live is None or live.terminal or self.record_of(pod.uid) is not None:
-                return
-            record = Record(owner=owner, scheduler=scheduler, min_member=1, epoch=self.epoch, phase=BOUND)
-            record.satisfied = True
-            record.members[pod.uid] = Member(pod.uid, pod.name, holding, bound=True)
-            self.load(record)
-            async with self.writing(record):
-                try:
-                    await self.writer.create(record)
-                    await self.writer.write(record)
-                except Refused as refused:
-                    log.error("pod %s runs without a record: %s", pod, refused)
-                    await self.discard(record)
-
     # -- release -------------------------------------------------------------------------------------------------
 
     def observe_pod(self, pod: Pod) -> None:
@@ -387,12 +376,15 @@ class Ledger:
         if record is None or member is None:
             return
         member.uncertain = False
+        if pod.terminal or pod.terminating:
+            places.note_leaving(member, pod)
         if pod.node and pod.node == member.holding.node:
             member.bound = True
         elsewhere = bool(pod.node) and pod.node != member.holding.node
         never_to_be_bound = pod.terminating and not pod.node
         if pod.terminal or elsewhere or never_to_be_bound:
             member.gone = True
+            self._hold_on(record, member)
             self.release_soon(record)
 
     def observe_pod_deleted(self, uid: str) -> None:
@@ -402,12 +394,21 @@ class Ledger:
         if record is None or member is None:
             return
         member.uncertain = False
+        if (pod := self.state.pods.get(uid)) is not None:
+            places.note_leaving(member, pod)
         if member.bound and self._out_of_reach(member):
             self._park(member)
             self.listener.record_free(record)  # a plan may have waited for this word
             return
         member.gone = True
+        self._hold_on(record, member)
         self.release_soon(record)
+
+    def _hold_on(self, record: Record, member: Member) -> None:
+        """Whether a lost member's place is kept is decided when the record is written. Until then nobody else is given
+        any of it: not its cards, which the books hold anyway, and not the rest of its room."""
+        if record.satisfied and member.bound and member.returns:
+            self.state.reserve(member.uid, member.holding, member.pod)
 
     def _out_of_reach(self, member: Member) -> bool:
         """A pod deleted by force while its kubelet is out of reach may still be running on the card."""
@@ -459,14 +460,21 @@ class Ledger:
                 # Lost members' places are kept for replacements until the roll-back, and a member that was bound
                 # and has ended since counts as bound.
                 return
-            before = record.members
-            record.members = {uid: member for uid, member in before.items() if not member.gone}
+            before = record.members, record.places
+            kept = self.listener.members_gone(record, gone)
+            record.members = {uid: member for uid, member in before[0].items() if not member.gone}
+            record.places = dict(before[1])
+            stay = [
+                places.keep(self, record, member, kept[member.uid]) for member in gone if member.uid in kept
+            ]
             try:
                 await self.writer.write(record)
             except Refused:
-                record.members = before
+                record.members, record.places = before
                 raise
-            self._forget(member.uid for member in gone)
+            self.forget(member.uid for member in gone)
+            for place in stay:
+                self.state.reserve(place.key, place.holding, place.pod)
             self.listener.record_shrunk(record)
 
     async def discard(self, record: Record) -> None:
@@ -478,8 +486,8 @@ class Ledger:
             await self.writer.delete(record)
         # A second creation may still come to stand there, with these places in it.
         await asyncio.sleep(may_land(record))
-        self._forget(record.members)
-        record.members = {}
+        self.forget([*record.members, *record.places])
+        record.members, record.places = {}, {}
         self.listener.record_closed(record)
 
     # -- roll back -----------------------------------------------------------------------------------------------
@@ -491,24 +499,26 @@ class Ledger:
                 record.min_member = min_member
                 await self._conclude(record, [])
 
-    async def roll_back(self, record: Record, why: str) -> None:
-        """The gang cannot become whole: free the kept places and evict the members that were bound."""
+    async def roll_back(self, record: Record, why: str, *, whole: bool = False) -> None:
+        """The gang cannot become whole, or (`whole`) is to start anew: free the kept places and evict the members that
+        were bound."""
         async with self.writing(record):
-            if record.satisfied or record.closing or record.phase == ROLLING_BACK:
+            if record.satisfied is not whole or record.closing or record.phase == ROLLING_BACK:
                 return
             vacant = [member for member in record.members.values() if member.gone or not member.bound]
             for member in vacant:
                 del record.members[member.uid]
+            places, record.places = record.places, {}
             if not record.members:
                 await self.discard(record)
-                self._forget(member.uid for member in vacant)
+                self.forget([*(member.uid for member in vacant), *places])
                 self.listener.record_rolled_back(record, why)
                 return
             record.phase, record.short_since = ROLLING_BACK, None
             lone = [member.name for member in record.members.values() if not self._would_come_back(member)]
             record.set_condition(rolled_back(why, lone), now=self.clock.stamp())
             await self.writer.write(record)
-            self._forget(member.uid for member in vacant)
+            self.forget([*(member.uid for member in vacant), *places])
             self.listener.record_rolled_back(record, why)
         self.resume_roll_back(record)
 
@@ -540,9 +550,11 @@ class Ledger:
         for member in record.members.values():
             self._record_of[member.uid] = record
             self.state.hold(member.uid, member.holding)
+        for place in record.places.values():
+            self.state.reserve(place.key, place.holding, place.pod)
 
-    def _forget(self, uids: Iterable[str]) -> None:
-        """These pods are in no record any more: their slices are free."""
+    def forget(self, uids: Iterable[str]) -> None:
+        """These pods and places are in no record any more: their slices are free."""
         for uid in list(uids):
             record, holding = self._record_of.pop(uid, None), self.state.holdings.get(uid)
             self.state.release(uid)
@@ -584,12 +596,3 @@ class Ledger:
 def _is_unsaid(record: Record) -> bool:
     """All its members are bound, and the object does not say so yet."""
     return record.phase == BOUND and record.said != BOUND and not record.closing
-
-
-def _must_fit(record: Record) -> None:
-    size = len(orjson.dumps(record.status()))
-    if size > MOST_BYTES:
-        raise TooLarge(
-            f"the gang of {len(record.members)} pods needs a record of {size} bytes, {MOST_BYTES} are the most; "
-            "split it into smaller groups"
-        )

@@ -15,6 +15,7 @@ resourceVersion that the next write must name.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -26,14 +27,19 @@ from alnair.api import names
 from alnair.api.allocation import (
     BOUND,
     COMMITTED,
+    GROWTH,
+    MOST_BYTES,
     PENDING,
+    REPLACEMENT,
     ROLLING_BACK,
     GPUAllocationStatus,
     PodAllocation,
     cards_line,
     nodes_line,
 )
+from alnair.ledger.errors import TooLarge
 from alnair.state.holding import Holding, shares_from_json, shares_to_json
+from alnair.state.shapes import PodClass
 
 __all__ = [
     "BOUND",
@@ -43,12 +49,15 @@ __all__ = [
     "Key",
     "Member",
     "Owner",
+    "Place",
     "Record",
     "Unparsable",
     "record_key",
 ]
 
 Key = tuple[str, str]  # namespace, name
+
+_serial = itertools.count(1)
 
 LONGEST_PLAN = 128 * 1024  # the apiserver takes 256 KiB of annotations
 
@@ -82,7 +91,24 @@ class Member:
     bound: bool = False
     gone: bool = False
     uncertain: bool = False  # not among the pods when we took over; whether it is gone is being asked
-    replaces: str = ""  # UID of a lost member whose place this one takes
+    replaces: str = ""  # UID of a lost member, or key of a place, that this one takes
+    # Once it is on its way out:
+    returns: bool = False  # something makes it anew, and it has not succeeded
+    failed: bool = False
+    pod: PodClass | None = None
+
+
+@dataclass(slots=True)
+class Place:
+    """Room that is committed for a member to come. Its `key` is what the books know it by, and no other place of this
+    process has or had it: a record on its way out and its successor of the same name may both have a first place."""
+
+    key: str
+    id: str
+    holding: Holding
+    reason: str  # Growth or Replacement
+    until: str  # on the wall's clock: it outlives leaders
+    pod: PodClass | None = None  # what is to come there, once somebody knows
 
 
 @dataclass(slots=True, eq=False)
@@ -91,10 +117,14 @@ class Record:
     scheduler: str
     min_member: int
     epoch: int
+    instance: str = ""  # the operator's, by its Lease; two of them may serve one cluster
     phase: str = PENDING
     said: str = ""  # the phase of our last write
     members: dict[str, Member] = field(default_factory=dict)
     planned: dict[str, Member] = field(default_factory=dict)  # taken in memory, in no write yet
+    places: dict[str, Place] = field(default_factory=dict)  # for members to come, by key
+    size: int | None = None  # how many members an elastic gang is to have
+    size_before: int | None = None  # and was to have before
     conditions: list[dict[str, Any]] = field(default_factory=list)
     uid: str = ""
     version: str = ""
@@ -128,6 +158,19 @@ class Record:
 
     def bound(self) -> list[Member]:
         return [member for member in self.members.values() if member.bound]
+
+    def live(self) -> int:
+        """Members that have their place, and are not gone from it."""
+        return sum(not member.gone for member in self.members.values())
+
+    def new_place(self, holding: Holding, *, reason: str, until: str, pod: PodClass | None) -> Place:
+        """Not in the record yet."""
+        numbers = [int(place.id[1:]) for place in self.places.values() if place.id[1:].isdecimal()]
+        name = f"p{max(numbers, default=0) + 1}"
+        return Place(self._place_key(name), name, holding, reason, until, pod)
+
+    def _place_key(self, name: str) -> str:
+        return f"{self}#{name}#{next(_serial)}"  # no UID has such characters
 
     def condition(self, kind: str) -> dict[str, Any] | None:
         return next((each for each in self.conditions if each.get("type") == kind), None)
@@ -191,7 +234,11 @@ class Record:
         Cards would then stand in two records. Numbers of cards cannot: only a gang that holds those is decided so.
         """
         counted = any(member.holding.counted for member in self.members.values())
-        if not counted or any(any(member.holding.slices()) for member in self.members.values()):
+        if (
+            self.places
+            or not counted
+            or any(any(member.holding.slices()) for member in self.members.values())
+        ):
             return ""
         text = orjson.dumps(self._written_status()).decode()
         return text if len(text) <= LONGEST_PLAN else ""
@@ -201,6 +248,7 @@ class Record:
             names.OWNER_KIND: self.owner.kind,
             names.OWNER_NAME: names.label_value(self.owner.name),
             names.OWNER_UID: self.owner.uid,
+            **({names.INSTANCE: self.instance} if self.instance else {}),
         }
 
     def spec(self) -> dict[str, Any]:
@@ -208,6 +256,15 @@ class Record:
             "owner": {"kind": self.owner.kind, "name": self.owner.name, "uid": self.owner.uid},
             "schedulerName": self.scheduler,
         }
+
+    def must_fit(self) -> None:
+        """Into one object of etcd. Raises TooLarge."""
+        size = len(orjson.dumps(self.status()))
+        if size > MOST_BYTES:
+            raise TooLarge(
+                f"the gang of {len(self.members)} pods needs a record of {size} bytes, {MOST_BYTES} are the most; "
+                "split it into smaller groups"
+            )
 
     def with_status(self) -> dict[str, Any]:
         """The object as its status is written, whole: the rest of it stays as it is whatever stands here."""
@@ -230,7 +287,7 @@ class Record:
             "scheduled": len(members),
             "minMember": self.min_member,
             "complete": self.satisfied,
-            **_totals(members),
+            **_totals([*members, *self.places.values()]),
             "conditions": self.conditions or None,
             "pods": [
                 {
@@ -241,10 +298,23 @@ class Record:
                 }
                 for member in members
             ],
+            "size": self.size,
+            "sizeBefore": self.size_before,
+            "reserved": [
+                {
+                    "id": place.id,
+                    "node": place.holding.node,
+                    **shares_to_json(place.holding.containers),
+                    "reason": place.reason,
+                    "until": place.until,
+                }
+                for place in self.places.values()
+            ]
+            or None,
         }
 
 
-def _totals(members: Iterable[Member]) -> dict[str, Any]:
+def _totals(members: Iterable[Member | Place]) -> dict[str, Any]:
     """What `kubectl get` shows at a glance."""
     members = list(members)
     counted = sum(member.holding.counted for member in members)
@@ -270,7 +340,8 @@ def decided(manifest: dict[str, Any]) -> dict[str, Any]:
     plan = orjson.loads(text)
     # Nobody has checked it: the schema does not reach into annotations.
     checked = GPUAllocationStatus.model_validate(plan)
-    if checked.phase != COMMITTED or any(_names_cards(pod) for pod in checked.pods or []):
+    named = checked.reserved or any(_names_cards(pod) for pod in checked.pods or [])
+    if checked.phase != COMMITTED or named:
         raise ValueError(f"annotation {names.PLAN} is no plan of numbers of cards")
     return plan  # type: ignore[no-any-return]  # the model took it, so it is an object
 
@@ -290,6 +361,7 @@ def parse(manifest: dict[str, Any]) -> Record:
             scheduler=spec["schedulerName"],
             min_member=int(status.get("minMember") or 1),
             epoch=int(status.get("epoch") or 0),
+            instance=(meta.get("labels") or {}).get(names.INSTANCE) or "",
             phase=status.get("phase") or PENDING,
             said=(manifest.get("status") or {}).get("phase") or "",
             conditions=list(status.get("conditions") or []),
@@ -299,6 +371,10 @@ def parse(manifest: dict[str, Any]) -> Record:
                 raise ValueError(f"{pod['name'][:80]!r} is no pod's name")  # it becomes a part of paths
             holding = Holding(pod["node"], shares_from_json(pod))
             record.members[pod["uid"]] = Member(pod["uid"], pod["name"], holding)
+        for each in status.get("reserved") or []:
+            place = _read_place(each, key=record._place_key(each["id"]))
+            record.places[place.key] = place
+        record.size, record.size_before = status.get("size"), status.get("sizeBefore")
         record.satisfied = bool(status.get("complete"))
         record.seen(manifest)
         own_name = record.key[1] == meta["name"]
@@ -307,3 +383,11 @@ def parse(manifest: dict[str, Any]) -> Record:
     if not own_name:
         raise Unparsable(f"the name does not belong to owner {owner.kind}/{owner.name}")
     return record
+
+
+def _read_place(entry: dict[str, Any], *, key: str) -> Place:
+    if (reason := entry["reason"]) not in (GROWTH, REPLACEMENT):
+        raise ValueError(f"{str(reason)[:80]!r} is no reason to keep a place")
+    return Place(
+        key, entry["id"], Holding(entry["node"], shares_from_json(entry)), reason, str(entry["until"])
+    )

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import Any
 
 from alnair.api import names
 from alnair.kube import Refused, Unanswered
+from alnair.ledger import places
 from alnair.ledger.binding import Verdict
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import BOUND, PATH, ROLLING_BACK, Member, Owner, Record, Unparsable, parse
 from alnair.ledger.together import together
 from alnair.ledger.writer import Pauses
+from alnair.state.cluster import guest
 from alnair.state.holding import Holding, parse_annotation
 from alnair.state.pods import Pod
 
@@ -38,7 +41,7 @@ async def stamp_all(ledger: Ledger, *, term: int) -> None:
         except Unparsable as error:
             log.error("GPUAllocation %s is ignored: %s", _name(manifest), error)
             continue
-        if record.scheduler in ledger.schedulers:
+        if record.scheduler in ledger.schedulers or _of_a_profile_that_is_gone(ledger, record):
             found.append(record)
     # The Lease counts holders, but it can be deleted; the records remember.
     ledger.epoch = max([term, *(record.epoch + 1 for record in found)])
@@ -54,6 +57,11 @@ async def stamp_all(ledger: Ledger, *, term: int) -> None:
 
     await asyncio.gather(*(stamp(record) for record in found))
     log.info("epoch %d: %d records taken over", ledger.epoch, len(ledger.records))
+
+
+def _of_a_profile_that_is_gone(ledger: Ledger, record: Record) -> bool:
+    """We wrote it, for a scheduler name that was taken out of the config since. Its pods may run on for days."""
+    return bool(record.instance) and record.instance == ledger.instance
 
 
 async def _list(ledger: Ledger) -> list[dict[str, Any]]:
@@ -138,6 +146,7 @@ def resume(ledger: Ledger) -> None:
                 # It was bound; whether it is gone is asked before anything is released.
                 member.bound = member.uncertain = True
                 ledger.observe_pod_missing(member.uid)
+        _furnish(ledger, record)
         if record.phase == ROLLING_BACK:
             ledger.resume_roll_back(record)
         elif not record.members:
@@ -145,6 +154,16 @@ def resume(ledger: Ledger) -> None:
         elif record.phase != BOUND or any(not member.bound for member in record.members.values()):
             ledger.spawn(ledger.roll_forward(record, recovering=True), f"roll forward {record}")
     ledger.resumed()
+
+
+def _furnish(ledger: Ledger, record: Record) -> None:
+    """Who comes to its places is like its members: numbers of cards, too, are kept only as what a pod asks for."""
+    known = (ledger.state.pods.get(uid) for uid in record.members)
+    one = next((pod for pod in known if pod is not None), None) if record.places else None
+    if one is not None:
+        like = guest(one)
+        shape = replace(like.shape, claims=())  # volumes are each pod's own
+        places.furnish(ledger, record, replace(like, shape=shape, terminating=False))
 
 
 async def _drop_empty(ledger: Ledger, record: Record) -> None:
@@ -167,7 +186,7 @@ def adoptable(pod: Pod) -> Holding | None:
 
 async def adopt(ledger: Ledger, owner: Owner, *, scheduler: str, min_member: int, pods: list[Pod]) -> None:
     """Write a record anew for bound pods that have none, from what their Bindings left on them."""
-    fresh = Record(owner=owner, scheduler=scheduler, min_member=min_member, epoch=ledger.epoch)
+    fresh = ledger.new_record(owner, scheduler=scheduler, min_member=min_member)
     record = ledger.records.get(fresh.key, fresh)
     async with ledger.writing(record):
         members = {
@@ -194,6 +213,34 @@ async def adopt(ledger: Ledger, owner: Owner, *, scheduler: str, min_member: int
             await ledger.writer.create(record)
         await ledger.writer.write(record)
     log.warning("record %s: adopted %d bound pods without a record", record, len(members))
+
+
+async def record_later(ledger: Ledger, owner: Owner, *, scheduler: str, pod: Pod, holding: Holding) -> None:
+    """Write down a lone pod that was bound without a commit: its cards are the device plugin's to choose, so there
+    is nothing to take twice, and its Binding was atomic by itself. A restart before this adopts it."""
+    ledger.recording.add(pod.uid)
+    try:
+        await _record_late(ledger, owner, scheduler, pod, holding)
+    finally:
+        ledger.recording.discard(pod.uid)
+
+
+async def _record_late(ledger: Ledger, owner: Owner, scheduler: str, pod: Pod, holding: Holding) -> None:
+    async with ledger.lull.errand():
+        live = ledger.state.pods.get(pod.uid)
+        if live is None or live.terminal or ledger.record_of(pod.uid) is not None:
+            return
+        record = ledger.new_record(owner, scheduler=scheduler, min_member=1)
+        record.phase, record.satisfied = BOUND, True
+        record.members[pod.uid] = Member(pod.uid, pod.name, holding, bound=True)
+        ledger.load(record)
+        async with ledger.writing(record):
+            try:
+                await ledger.writer.create(record)
+                await ledger.writer.write(record)
+            except Refused as refused:
+                log.error("pod %s runs without a record: %s", pod, refused)
+                await ledger.discard(record)
 
 
 def _name(manifest: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 def observe(ledger: Ledger, kind: str | None, manifest: dict[str, Any]) -> None:
     """An event of a GPUAllocation: kind is ADDED, MODIFIED, DELETED or None (listed)."""
     meta = manifest["metadata"]
-    if (manifest.get("spec") or {}).get("schedulerName") not in ledger.schedulers:
+    if not _is_ours(ledger, manifest):
         return
     if ledger.writer.closed(meta["uid"]):
         return
@@ -43,6 +43,17 @@ def observe_missing(ledger: Ledger, present: set[tuple[str, str]], known: list[R
     for record in known:
         if record.key not in present and record.exists and not record.closing:
             ledger.spawn(_rewrite(ledger, record, record.uid), f"rewrite {record}")
+
+
+def _is_ours(ledger: Ledger, manifest: dict[str, Any]) -> bool:
+    """By its label; one without a label by its scheduler name. Another operator may serve a name now that was ours."""
+    meta = manifest["metadata"]
+    if (meta["namespace"], meta["name"]) in ledger.records:
+        return True
+    instance = (meta.get("labels") or {}).get(names.INSTANCE)
+    if instance and ledger.instance:
+        return bool(instance == ledger.instance)
+    return (manifest.get("spec") or {}).get("schedulerName") in ledger.schedulers
 
 
 async def _repair(ledger: Ledger, record: Record, version: str = "") -> None:

@@ -54,7 +54,7 @@ def install(
 
 
 def wait_for_kinds(access: Access, *, seconds: float = 60) -> None:
-    """Until the apiserver serves Alnair's three kinds, and not only knows their CRDs.
+    """Until the apiserver serves Alnair's kinds, and not only knows their CRDs.
 
     Asked kind by kind: `kubectl wait` fails on a CRD that has no conditions yet, and an established one still
     answers "storage is (re)initializing" for a moment.
@@ -64,6 +64,7 @@ def wait_for_kinds(access: Access, *, seconds: float = 60) -> None:
         (names.API_PODGROUP, names.PLURAL_PODGROUP),
         (names.API_NRT, names.PLURAL_NRT),
         (names.API_ALLOCATION, names.PLURAL_ALLOCATION),
+        (names.API_HOROVOD, names.PLURAL_HOROVOD),
     ):
         while True:
             try:

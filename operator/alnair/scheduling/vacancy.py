@@ -1,14 +1,16 @@
 """Kept places: which replacement takes which lost member's place.
 
 A place suits a replacement that asks for the very same parts of cards, and that every rule of the profile lets onto
-that node once the kept parts are given back to it: the node may have been cordoned, tainted or filled since. Only cards
-are kept, so the rest of the node may be spoken for: pods that a preemption has made room for go first, as in a search.
+that node once the kept parts are given back to it: the node may have been cordoned, tainted or filled since. Mostly
+only cards are kept, so the rest of the node may be spoken for: pods that a preemption has made room for go first, as in
+a search.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from alnair.api.gpurequest import CardDemand
 from alnair.scheduling.domains import Together
@@ -18,7 +20,9 @@ from alnair.scheduling.profile import Profile
 from alnair.scheduling.search import minds_nobody
 from alnair.state.draft import Draft
 from alnair.state.holding import ContainerShare, Holding
-from alnair.state.shapes import PodClass, PodShape, ghost
+from alnair.state.shapes import PodClass, PodShape, ghost, room_of
+
+NO_ROOM = PodClass(PodShape(requests=()), ghost=True)
 
 
 def match_vacancies(
@@ -28,10 +32,12 @@ def match_vacancies(
     profile: Profile,
     draft: Draft,
     expected: Sequence[tuple[int, PodClass]] = (),
+    roomy: Mapping[str, PodClass] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Replacement UID -> UID of the lost member whose place it takes; one place to one pod.
 
     `expected` are pods of others that a preemption made room for: (row, pod). The draft keeps no trace of them.
+    `roomy` are places for which more than cards is kept: what such a pod asks of its node, too.
     """
     rows = {name: row for row, name in enumerate(draft.names) if name}
     open_places = {uid: holding for uid, holding in vacant.items() if holding.node in rows}
@@ -41,7 +47,7 @@ def match_vacancies(
             row = rows[holding.node]
             coming = [other for at, other in expected if at == row]
             if _the_same(pod.shape, holding, draft.only(row)) and _let_in(
-                pod, holding, row, coming, profile, draft
+                pod, holding, row, coming, profile, draft, roomy.get(old)
             ):
                 matched[uid] = old
                 del open_places[old]
@@ -60,9 +66,16 @@ def kept_together(
 
 
 def _let_in(
-    pod: PodClass, holding: Holding, row: int, coming: Sequence[PodClass], profile: Profile, draft: Draft
+    pod: PodClass,
+    holding: Holding,
+    row: int,
+    coming: Sequence[PodClass],
+    profile: Profile,
+    draft: Draft,
+    kept_for: PodClass | None,
 ) -> bool:
-    draft.hand_out(row, holding.containers, -1)
+    room = room_of(kept_for) if kept_for is not None else NO_ROOM
+    draft.put_back(row, room, holding.containers)
     for other in coming:
         draft.take(row, ghost(other), ())
     one = draft.only(row)
@@ -73,7 +86,7 @@ def _let_in(
     if let_in:
         draft.take(row, pod, holding.containers)
     else:
-        draft.hand_out(row, holding.containers)
+        draft.take(row, room, holding.containers)
     return let_in
 
 

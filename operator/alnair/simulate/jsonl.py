@@ -2,10 +2,13 @@
 
     {"node": {"name": "a", "cpu": 96000, "memoryMiB": 393216, "cards": 8, "model": "A100"}}
     {"job": {"name": "j", "cpu": 4000, "memoryMiB": 1024, "cards": 1, "gpu": 500, "models": ["A100"],
-             "pods": 1, "arrives": 0, "lasts": 60}}
+             "pods": 1, "arrives": 0, "lasts": 60,
+             "elastic": {"min": 1, "max": 4, "speedup": [[2, 1.9], [4, 3.5]]}}}
 
 Cpu is in thousandths of a core, `gpu` in thousandths of each of `cards`. Of a node `name` is needed, of a job nothing:
-it comes at 0, lasts for ever, and has one pod that asks for nothing. An unknown field is a mistake.
+it comes at 0, lasts for ever, and has one pod that asks for nothing. An unknown field is a mistake. An elastic job may
+have from `min` to `max` pods. It lasts so long with `pods`, and is so many times as fast as one pod with each number;
+without `speedup`, as Alnair assumes by default.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from alnair.scheduling.elastic.curves import default, from_points
 from alnair.simulate.openb import MOST, MOST_CARDS, MOST_LINES
-from alnair.simulate.trace import CARD, BadTrace, Job, Machine, Trace
+from alnair.simulate.trace import CARD, BadTrace, Elastic, Job, Machine, Trace
 
 MOST_PODS = 10_000
 LONGEST_LINE = 1 << 16
@@ -35,6 +39,15 @@ class NodeLine(Struct, forbid_unknown_fields=True, rename="camel"):
     model: Annotated[str, Meta(max_length=128)] = ""
 
 
+class ElasticLine(Struct, forbid_unknown_fields=True):
+    least: Annotated[int, Meta(ge=1, le=MOST_PODS)] = msgspec.field(name="min")
+    most: Annotated[int, Meta(ge=1, le=MOST_PODS)] = msgspec.field(name="max")
+    speedup: Annotated[
+        list[tuple[Annotated[int, Meta(ge=1, le=MOST_PODS)], Annotated[float, Meta(gt=0, le=MOST_PODS)]]],
+        Meta(max_length=64),
+    ] = []
+
+
 class JobLine(Struct, forbid_unknown_fields=True, rename="camel"):
     name: Annotated[str, Meta(max_length=253)] = ""
     cpu: Amount = 0
@@ -45,6 +58,7 @@ class JobLine(Struct, forbid_unknown_fields=True, rename="camel"):
     pods: Annotated[int, Meta(ge=1, le=MOST_PODS)] = 1
     arrives: Seconds = 0.0
     lasts: Seconds | None = None
+    elastic: ElasticLine | None = None
 
 
 class Line(Struct, forbid_unknown_fields=True):
@@ -100,4 +114,15 @@ def _add(line: Line, where: str, machines: dict[str, Machine], jobs: dict[str, J
             pods=job.pods,
             arrives=job.arrives,
             lasts=job.lasts,
+            elastic=_elastic(job, where),
         )
+
+
+def _elastic(job: JobLine, where: str) -> Elastic | None:
+    asked = job.elastic
+    if asked is None:
+        return None
+    if not asked.least <= job.pods <= asked.most:
+        raise BadTrace(f"{where}: not min {asked.least} <= pods {job.pods} <= max {asked.most}")
+    curve = from_points(asked.speedup) if asked.speedup else default(asked.most)
+    return Elastic(asked.least, asked.most, curve)

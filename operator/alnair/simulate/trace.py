@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from alnair.api import names
 from alnair.api.gpurequest import NO_GPU, CardChoice, CardDemand, GpuRequest
+from alnair.scheduling.elastic.curves import Curve
 from alnair.state.nodes import Node
 from alnair.state.shapes import PodShape
 
@@ -54,10 +55,19 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
+class Elastic:
+    """The job may run with so many pods, and is as fast with each number as the curve says."""
+
+    least: int
+    most: int
+    curve: Curve
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """Equal pods that start together. Cpu in thousandths, memory in MiB, the GPU in thousandths of each of `cards`.
 
-    `arrives` and `lasts` are in seconds; a job that lasts None never ends.
+    `arrives` and `lasts` are in seconds; a job that lasts None never ends. An elastic job lasts so long with `pods`.
     """
 
     name: str
@@ -69,6 +79,7 @@ class Job:
     pods: int = 1
     arrives: float = 0.0
     lasts: float | None = None
+    elastic: Elastic | None = None
     shape: PodShape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -108,6 +108,7 @@ class ClusterState(Table):
         self._label_columns: OrderedDict[str, LabelColumn] = OrderedDict()
         self._image_columns: dict[str, ImageColumn] = {}
         self._nominated: dict[str, Pod] = {}
+        self._awaited: dict[str, PodClass] = {}  # places that are kept for pods to come -> one of those pods
         self._promised: dict[str, tuple[tuple[ClaimUse, ...], str]] = {}  # pods on their way to their volumes
 
     # -- nodes ---------------------------------------------------------------------------------------------------
@@ -193,9 +194,17 @@ class ClusterState(Table):
         self.holdings[uid] = holding
         self._recharge(uid)
 
+    def reserve(self, place: str, holding: Holding, pod: PodClass | None) -> None:
+        """A record keeps this for a pod to come, which is like `pod`: what that asks of its node is taken too. Without
+        it only the cards are."""
+        if pod is not None:
+            self._awaited[place] = pod
+        self.hold(place, holding)
+
     def release(self, uid: str) -> None:
-        """The pod's slices are nobody's any more. The ledger's to call, after the record says so."""
+        """The slices of this pod, or place, are nobody's any more. The ledger's to call, after the record says so."""
         self.holdings.pop(uid, None)
+        self._awaited.pop(uid, None)
         self._recharge(uid)
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -386,6 +395,8 @@ class ClusterState(Table):
             uses = foreign_uses(pod)
         if not node:
             return None
+        if (awaited := self._awaited.get(uid)) is not None:
+            return Charge(node, awaited.shape.requests, card_node, uses)
         if pod is None or pod.terminal:
             return Charge(node, (), card_node, uses) if uses else None
         return Charge(node, pod.shape.requests, card_node, uses, guest(pod))

@@ -52,6 +52,7 @@ class Company:
         self._meaning: dict[Hashable, tuple[int, Meant]] = {}
         self._namespaces: dict[str, Labels] = {}
         self._visitors: list[tuple[int, PodClass]] = []
+        self._away: list[tuple[int, PodClass]] = []
 
     # -- changes -------------------------------------------------------------------------------------------------
 
@@ -62,15 +63,21 @@ class Company:
         self._move(row, pod, -1)
 
     def visit(self, row: int, pod: PodClass) -> None:
-        """A planner puts it there for a moment."""
-        self._visitors.append((row, pod))
+        """A planner puts it there for a moment, or back there."""
+        if (row, pod) in self._away:
+            self._away.remove((row, pod))
+        else:
+            self._visitors.append((row, pod))
         self._move(row, pod, +1)
 
     def end_visit(self, row: int, pod: PodClass) -> None:
+        """It goes again; or a planner takes away for a moment who is really there."""
         for position in range(len(self._visitors) - 1, -1, -1):
             if self._visitors[position] == (row, pod):
                 del self._visitors[position]
                 break
+        else:
+            self._away.append((row, pod))
         self._move(row, pod, -1)
 
     def _move(self, row: int, pod: PodClass, sign: int) -> None:
@@ -153,8 +160,9 @@ class Company:
         if tally is None:
             tally = np.zeros(self._rows, dtype=np.int64)
             for row, pod in (*self._everyone(), *self._visitors):
-                if self.is_in(pods, pod):
-                    tally[row] += 1
+                tally[row] += self.is_in(pods, pod)
+            for row, pod in self._away:
+                tally[row] -= self.is_in(pods, pod)
             self._tallies[pods] = tally
             for index in self._indices(pods):
                 index.add(pods)

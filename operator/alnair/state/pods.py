@@ -56,6 +56,7 @@ class Pod:
     nominated: str = ""  # the node that a preemption made room on for it
     wish: Wish | None = None  # where its gang is to be together
     labels: Mapping[str, str] = field(default_factory=dict)
+    throughput: str = ""  # what it measured of its gang, as it stands in its annotation
     peak: Peak | None = (
         None  # what its controller tells that its like used; what it tells itself is in the shape
     )
@@ -68,6 +69,12 @@ class Pod:
     def waiting(self) -> bool:
         """To be placed: not bound, not gated, not going away."""
         return not (self.node or self.gated or self.terminating or self.terminal)
+
+    @property
+    def ordinal(self) -> int | None:
+        """Its number among a StatefulSet's pods."""
+        text = self.labels.get(names.POD_INDEX, "")
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
 
     def says_the_same(self, other: Pod) -> bool:
         """Nothing that scheduling looks at is different: only versions, annotations or conditions moved on."""
@@ -129,6 +136,7 @@ class PodReader:
             nominated=pod.status.nominated_node_name,
             wish=wish_in(meta.annotations),
             labels=meta.labels,
+            throughput=meta.annotations.get(names.THROUGHPUT, ""),
         )
 
     def _shape(self, meta: wire.Metadata, spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodShape, str]:

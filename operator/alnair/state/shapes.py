@@ -170,6 +170,16 @@ class PodClass:
     ghost: bool = False  # only keeps room: no rule about other pods sees it
 
 
+def room_of(pod: PodClass) -> PodClass:
+    """What the pod asks of its node, without cards, and nothing else of it."""
+    return _room(pod.shape.requests)
+
+
+@lru_cache(maxsize=1024)
+def _room(requests: tuple[tuple[str, int], ...]) -> PodClass:
+    return PodClass(PodShape(requests=requests), ghost=True)
+
+
 def ghost(pod: PodClass) -> PodClass:
     """What would be in the way on its node if the pod were there, and nothing else of it."""
     shape = pod.shape

@@ -45,11 +45,11 @@ def test_the_files_are_what_the_models_say(folder: str, files: dict[str, str]) -
 
 
 def test_writing_goes_to_the_folder_and_to_the_chart_beside_it(tmp_path: Path) -> None:
-    assert len(write_crds(tmp_path / "crds")) == 3
+    assert len(write_crds(tmp_path / "crds")) == 4
     (tmp_path / "charts" / "alnair").mkdir(parents=True)
     (tmp_path / "charts" / "alnair" / "Chart.yaml").touch()
     written = write_crds(tmp_path / "crds")
-    assert len(written) == 6
+    assert len(written) == 8
     assert all(path.is_file() for path in written)
 
 
@@ -114,7 +114,9 @@ def test_a_pod_group_has_all_of_upstreams_fields_and_requires_none() -> None:
     spec, status = schema["properties"]["spec"], schema["properties"]["status"]
     assert "required" not in spec
     assert "required" not in status
-    assert spec["properties"].keys() == {"minMember", "minResources", "scheduleTimeoutSeconds", "topology"}
+    upstream = {"minMember", "minResources", "scheduleTimeoutSeconds"}
+    ours = {"topology", "elastic", "onMemberFailure", "keepPlaceSeconds", "restartLimit"}
+    assert spec["properties"].keys() == upstream | ours
     assert spec["properties"]["minMember"]["minimum"] == 0
     upstream = {"phase", "occupiedBy", "running", "succeeded", "failed", "scheduleStartTime", "scheduled"}
     assert upstream <= status["properties"].keys()
@@ -140,6 +142,9 @@ def test_the_lists_of_a_record_are_written_whole() -> None:
         ".status.pods": "atomic",
         ".status.pods[].containers": "atomic",
         ".status.pods[].containers[].slices": "atomic",
+        ".status.reserved": "atomic",
+        ".status.reserved[].containers": "atomic",
+        ".status.reserved[].containers[].slices": "atomic",
     }
 
 
@@ -158,8 +163,8 @@ def test_the_topology_is_cluster_scoped_without_a_status() -> None:
         (
             "podgroups",
             ["pg", "pgs"],
-            ["Phase", "Scheduled", "Min", "Members", "Age"],
-            ["Running", "Failed", "Reason"],
+            ["Phase", "Scheduled", "Min", "Members", "Wants", "Max", "Age"],
+            ["Running", "Failed", "Reason", "Why-Not-More"],
         ),
         (
             "noderesourcetopologies",
@@ -172,6 +177,12 @@ def test_the_topology_is_cluster_scoped_without_a_status() -> None:
             ["gpualloc", "ga"],
             ["Phase", "Owner", "Scheduled", "Min", "GPUs", "Memory(MiB)", "Nodes", "Age"],
             ["Kind", "Scheduler", "Epoch", "Cards"],
+        ),
+        (
+            "elastichorovodjobs",
+            ["ehj"],
+            ["Workers", "Launcher", "Age"],
+            ["Has", "Wants", "Min", "Max", "Why-Not-More", "State"],
         ),
     ],
 )

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from alnair.api import names
 from alnair.control.gangs import Gang, Group
-from alnair.control.reports import status_of
+from alnair.control.reports import _only_words, status_of
 from harness.builders import pod
 from unit.builders import as_pod
 
@@ -168,3 +169,26 @@ def test_saying_it_again_changes_nothing() -> None:
 def test_a_long_story_is_cut() -> None:
     gang = gang_of("waiting", "waiting", refusal="x" * 5000, refusal_reason="Unschedulable")
     assert len(condition(gang)["message"]) == 2000
+
+
+NO_ROOM = {"size": 2, "wants": 2, "reason": "NoRoom", "message": "one more finds no place"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "only_words"),
+    [
+        ({"elastic": {**NO_ROOM, "message": "another node is the fullest now"}}, True),
+        ({"elastic": {**NO_ROOM, "reason": "OthersWait", "byHand": None}}, True),
+        ({"elastic": {**NO_ROOM, "wants": 3}}, False),
+        ({"elastic": {**NO_ROOM, "byHand": 2}}, False),
+        ({"elastic": {**NO_ROOM, "reason": "OthersWait"}, "running": 1}, False),
+    ],
+)
+def test_why_an_elastic_gang_has_no_more_is_words(changed: dict[str, Any], only_words: bool) -> None:
+    assert _only_words(changed, {"elastic": NO_ROOM}) is only_words
+
+
+def test_a_group_that_is_elastic_no_more_says_nothing_of_sizes() -> None:
+    group = Group("team", "g", "u", 2, "", status={"elastic": {"size": 3}})
+    gang = Gang(("team", names.KIND_PODGROUP, "g"), group=group)
+    assert status_of(gang, group, now="2026-01-01T00:00:00Z")["elastic"] is None

@@ -28,6 +28,7 @@ import pytest
 from alnair.api import names
 from alnair.control import outcomes
 from alnair.control.events import Events
+from alnair.control.failures import Failures
 from alnair.control.gangs import Gang, Roster
 from alnair.control.loop import Loop
 from alnair.control.metrics import Metrics
@@ -98,7 +99,12 @@ class Leader:
         self.state = ClusterState()
         self.lease = Lease(client, LeaseSettings("alnair", "alnair", identity), self.clock)
         self.ledger = Ledger(
-            client=client, state=self.state, lease=self.lease, clock=self.clock, schedulers=ours
+            client=client,
+            state=self.state,
+            lease=self.lease,
+            clock=self.clock,
+            schedulers=ours,
+            instance="alnair.alnair",
         )
         self.roster = Roster(ours, on_change=self._touched)
         lull = self.ledger.lull
@@ -115,7 +121,12 @@ class Leader:
         )
         self.state.on_freed = self.loop.wake
         self.outcomes = Outcomes(
-            roster=self.roster, loop=self.loop, reports=self.reports, metrics=metrics, clock=self.clock
+            failures=Failures(ledger=self.ledger, reports=self.reports, clock=self.clock),
+            roster=self.roster,
+            loop=self.loop,
+            reports=self.reports,
+            metrics=metrics,
+            clock=self.clock,
         )
         self.ledger.listener = self.outcomes
         self.publisher = Publisher(client, state=self.state, lull=lull)
@@ -325,6 +336,13 @@ class World:
         generation = there["metadata"]["generation"] + 1 if there else 1
         manifest["metadata"] |= {"uid": uid, "generation": generation}
         self.server.put(path, manifest)
+
+    def becomes_elastic(self, group: str = "g", *, least: int, most: int, **fields: Any) -> None:
+        """The group's members are replicas of StatefulSet s; `fields`: what else its spec says."""
+        target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s"}
+        fields["elastic"] = {"min": least, "max": most, "targetRef": target}
+        there = self.server.objects[f"{GROUPS}/{group}"]
+        self.server.put(f"{GROUPS}/{group}", {**there, "spec": {**there["spec"], **fields}})
 
     def pods(self, *which: str, **fields: Any) -> None:
         for name in which:

@@ -132,6 +132,7 @@ def test_a_file_that_changed_while_the_leader_began_is_taken_when_it_has(watched
         pods=nothing,
         stream=nothing,
         loop=nothing,
+        elastic=nothing,
         extender=nothing,
         say=nothing,
     )

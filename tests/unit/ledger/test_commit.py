@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from alnair.api import names
-from alnair.ledger.ledger import RecordMoved
+from alnair.ledger.errors import RecordMoved
 from alnair.ledger.records import BOUND, COMMITTED, Owner
 from alnair.state.holding import Holding
 from unit.control.world import NAMESPACE, PODS, RECORDS, World, record_name, record_writes

@@ -1,0 +1,67 @@
+"""Room that comes free for a gang when members of others have left.
+
+Members of elastic gangs that leave for a waiting gang are gone some seconds later. Until then nothing is held in the
+books, but whoever is planned behind that gang finds its places taken. A promise is over when its gang has been planned
+or is gone, and a moment after those who leave for it have left: what they made room for fits by then, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from alnair.control.gangs import Gang, Key
+from alnair.kube.clock import Clock
+from alnair.state.cluster import ClusterState
+from alnair.state.draft import Draft
+from alnair.state.holding import Holding
+from alnair.state.pods import Pod
+from alnair.state.shapes import PodClass, room_of
+
+PROMISE_SECONDS = 120.0
+MOMENT_SECONDS = 3.0
+
+
+@dataclass(slots=True)
+class _Promise:
+    gang: Gang
+    rooms: list[tuple[Holding, PodClass]]
+    leavers: frozenset[str]  # UIDs
+    until: float
+
+
+class Promises:
+    def __init__(self, *, state: ClusterState, clock: Clock, before: Callable[[Gang, Gang], bool]) -> None:
+        """`before`: whether the one gang's turn is before the other's."""
+        self._state = state
+        self._clock = clock
+        self._before = before
+        self._made: dict[Key, _Promise] = {}
+
+    def make(self, gang: Gang, placements: list[tuple[Pod, Holding]], leavers: Iterable[str]) -> None:
+        rooms = [(holding, gang.kind(pod)) for pod, holding in placements]
+        until = self._clock.now() + PROMISE_SECONDS
+        self._made[gang.key] = _Promise(gang, rooms, frozenset(leavers), until)
+
+    def end(self, gang: Gang) -> None:
+        self._made.pop(gang.key, None)
+
+    def made_to(self, gang: Gang) -> bool:
+        promise = self._made.get(gang.key)
+        return promise is not None and not self._is_over(promise)
+
+    def _is_over(self, promise: _Promise) -> bool:
+        now = self._clock.now()
+        if not any(uid in self._state.holdings for uid in promise.leavers):
+            promise.until = min(promise.until, now + MOMENT_SECONDS)
+        return now > promise.until or not any(pod.waiting for pod in promise.gang.pods.values())
+
+    def keep(self, draft: Draft, gang: Gang | None = None) -> None:
+        """Write into the draft what was promised to those before this gang; without a gang, to all."""
+        for key, promise in list(self._made.items()):
+            if self._is_over(promise):
+                del self._made[key]
+            elif gang is None or (promise.gang is not gang and self._before(promise.gang, gang)):
+                for holding, pod in promise.rooms:
+                    if (row := self._state.row(holding.node)) is not None:
+                        draft.take(row, room_of(pod), holding.containers)

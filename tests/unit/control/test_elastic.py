@@ -1,0 +1,183 @@
+"""Elastic gangs of a fake apiserver's StatefulSet: what the sizing does, tick by tick."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from alnair.api.config import Elastic as Settings
+from alnair.control.elastic.elastic import Elastic
+from alnair.control.elastic.sizing import Sizing
+from alnair.ledger import places
+from alnair.scheduling import search
+from harness.builders import node, pod
+from unit.control.world import NAMESPACE, World
+
+N1 = node("n1").with_cards(4)
+TRAINER = pod("t").by("alnair").asking(cpu="100m", gpu=1)
+SCALE = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets/s/scale"
+SERVED = [
+    {"name": "statefulsets", "kind": "StatefulSet"},
+    {"name": "statefulsets/scale", "kind": "Scale"},
+]
+
+
+class Sizer:
+    """The sizing of the world's leader, looking when the test says so; the StatefulSet is `replicas` and `pods`."""
+
+    def __init__(self, world: World, **settings: float) -> None:
+        leader = world.leader
+        self._world = world
+        self._elastic = Elastic(
+            leader.ledger.client,
+            state=leader.state,
+            ledger=leader.ledger,
+            roster=leader.roster,
+            loop=leader.loop,
+            profiles=leader.profiles,
+            reports=leader.reports,
+            clock=leader.clock,
+            settings=Settings.model_validate(settings),
+            metrics=leader.metrics,
+        )
+
+    def look(self) -> None:
+        self._elastic.look()
+
+    async def looks(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.look()
+            await self._world.settled()
+
+
+def scaled_to(world: World, replicas: int) -> None:
+    world.server.put(SCALE, {"spec": {"replicas": replicas}})
+
+
+def replicas(world: World) -> int:
+    return int(world.server.objects[SCALE]["spec"]["replicas"])
+
+
+def known(world: World) -> Sizing:
+    sizing = world.leader.gang().sizing
+    assert sizing is not None
+    return sizing
+
+
+async def started(world: World, *which: str, replicas: int, **settings: float) -> Sizer:
+    world.server.put("/apis/apps/v1", {"resources": SERVED})
+    scaled_to(world, replicas)
+    world.pods(*which, like=TRAINER)
+    await world.start()
+    sizer = Sizer(world, **settings)
+    await world.settled()
+    return sizer
+
+
+async def test_a_member_that_waits_for_its_turn_is_not_sent_home() -> None:
+    async with World(nodes=[N1]) as world:
+        world.becomes_elastic(least=1, most=3)
+        sizer = await started(world, "a", "b", "c", replicas=3)
+        await sizer.looks(3)
+        world.deletes("c")
+        await world.passes(40)
+        world.leader.gang().retry_after = world.clock.now() + 5
+        world.pod("c2", like=TRAINER)
+        await world.settled()
+        await sizer.looks(3)
+        assert (replicas(world), world.leader.record().size) == (3, 3)
+
+
+async def test_a_gang_that_starts_anew_with_more_was_not_set_by_a_hand() -> None:
+    async with World(nodes=[N1]) as world:
+        world.becomes_elastic(least=1, most=3, onMemberFailure="RestartGang")
+        world.pods("x", "y", like=TRAINER, group="")
+        sizer = await started(world, "a", "b", replicas=2)
+        await sizer.looks(3)
+        assert world.leader.record().size == 2
+        world.deletes("x", "y")
+        world.pods("a2", "b2", like=TRAINER)
+        world.ends("a", phase="Failed")
+        await world.settled()
+        world.clock.pass_(11)
+        await world.until(lambda: set(world.where()) == {"a", "a2", "b2"})
+        await world.settled()
+        await sizer.looks(4)
+        assert known(world).by_hand is None
+        assert replicas(world) == 3
+
+
+async def test_who_joins_a_gang_that_is_short_brings_no_places_that_nobody_comes_to() -> None:
+    async with World(nodes=[N1], min_member=2) as world:
+        world.becomes_elastic(least=2, most=4)
+        world.pods("x", "y", like=TRAINER, group="")
+        world.vanish_while_bound("b")
+        await started(world, "a", "b", replicas=2)
+        world.deletes("x", "y")
+        await world.settled()
+        world.pod("b2", like=TRAINER)
+        await world.settled()
+        assert set(world.where()) == {"a", "b2"}
+        record = world.leader.record()
+        assert (record.size, len(record.places)) == (2, 0)
+
+
+async def test_min_member_counts_where_it_is_more_than_the_elastic_minimum() -> None:
+    async with World(nodes=[N1]) as world:
+        world.becomes_elastic(least=1, most=4, minMember=3)
+        sizer = await started(world, "a", "b", replicas=2)
+        await sizer.looks(3)
+        assert replicas(world) == 3, "with 2 it would wait forever"
+
+
+async def test_one_search_answers_for_all_gangs_that_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with World(nodes=[N1]) as world:
+        world.group("h", min_member=1, uid="uid-of-h")
+        for name in ("g", "h"):
+            world.becomes_elastic(name, least=1, most=3)
+        world.pods("x", "y", like=TRAINER, group="h")
+        sizer = await started(world, "a", "b", replicas=2)
+        await sizer.looks(2)
+        searched: list[search.Gang] = []
+        place = search.place
+
+        def counted(asked: search.Gang, *rest: Any) -> object:
+            searched.append(asked)
+            return place(asked, *rest)
+
+        monkeypatch.setattr(search, "place", counted)
+        await sizer.looks()
+        assert len(searched) == 1
+        assert known(world).reason == "NoRoom"
+
+
+async def test_members_that_come_after_the_start_are_not_placed_beyond_what_was_decided_on() -> None:
+    """A controller makes its pods one by one. Who would be taken back at once is not placed first."""
+    async with World(nodes=[N1]) as world:
+        world.becomes_elastic(least=1, most=4)
+        await started(world, "a", replicas=3)
+        record = world.leader.record()
+        await places.write_size(world.leader.ledger, record, 2)
+        world.pods("b", "c", like=TRAINER)
+        await world.settled()
+        assert set(world.where()) == {"a", "b"}
+        await places.write_size(world.leader.ledger, record, 3)
+        await world.settled()
+        assert set(world.where()) == {"a", "b", "c"}
+
+
+async def test_the_time_in_which_a_change_is_not_undone_counts_from_when_the_target_says_so() -> None:
+    async with World(nodes=[N1]) as world:
+        world.becomes_elastic(least=1, most=3)
+        sizer = await started(world, "a", replicas=1)
+        slow = world.server.delays("PATCH s/scale")
+        await sizer.looks()  # it starts with what is free
+        sizer.look()
+        await world.until(lambda: known(world).changing)
+        decided = world.clock.now()
+        world.clock.pass_(5)
+        slow.set()
+        await world.settled()
+        assert replicas(world) == 3
+        assert known(world).grown_at == decided + 5

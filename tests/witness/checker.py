@@ -1,0 +1,356 @@
+"""The judge of a history: rebuilds who holds what, revision by revision, and says where a promise is broken.
+
+Pure: it is told changes in the order of their revisions (`see`), and has no clock, no wire and no reading or arithmetic
+of the product's. What it checks, always about the state that one revision left behind:
+
+over_allocations, whenever a record gives a pod, or keeps for a member to come, more of a card than it did
+(`_judge_cards`):
+    all records together take no more of the card than its memory, 100 per cent and its slots; a whole card has one
+    holder; the card was there, on that node, and healthy. The card is taken as the best that it was within the last
+    GRACE seconds, for that long the operator may not have heard of a change. What a card loses later is no violation.
+    Whenever a pod is bound to a node that advertises nvidia.com/gpu, or a record promises cards of it: what its bound
+    pods ask for and what is promised to others is no more.
+mismatches
+    a pod is bound only if one record, committed at an earlier revision, lists it with the same UID, node and cards
+    as its annotations (`_judge_bind`); the exceptions are a lone pod without GPUs, and a lone pod of a device
+    plugin's cards, whose record may follow within LATE seconds (decision 6);
+    it was given what it asked for, and a pod that can never be served is never bound;
+    its containers' environment, resolved as a kubelet does it, names exactly its cards (with `delivering`);
+    while it lives, bound, the record goes on saying so (`_judge_entry`), and so do the annotations;
+    no pod is in two records; an epoch never goes back.
+half_gangs
+    a gang's first commit has at least minMember pods (an elastic one's its least), places for members to come included.
+leaks
+    a record does not hold a place for a pod that is gone for longer than RELEASE seconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from witness import delivered, requests, uses
+from witness.counted import Counted
+from witness.findings import HALF_GANG, LEAK, MISMATCH, OVER_ALLOCATION, Finding
+from witness.seen import PLACE, Pod, Record, read_least, read_node, read_pod, read_record
+from witness.truth import Cards
+from witness.uses import Given, Use
+from witness.words import NEVER, Change
+
+GRACE: Final = 5.0
+LATE: Final = 120.0
+RELEASE: Final = 300.0
+
+
+class Checker:
+    """Tell it every change; `findings` is what is wrong so far."""
+
+    def __init__(self, schedulers: frozenset[str], *, delivering: bool = False) -> None:
+        self.findings: list[Finding] = []
+        self.bound_kinds: Counter[str] = Counter()
+        self.drawn_kinds: Counter[str] = Counter()
+        self.servable_kinds: Counter[str] = Counter()
+        """Of those drawn, the pods that something can be given to."""
+        self.longest_release = 0.0
+        self.latest_use = 0.0
+        """The longest that a card was out of use when something was still given of it, and forgiven."""
+        self.forgiven = 0
+        self._schedulers = schedulers
+        self._delivering = delivering
+        self._cards = Cards()
+        self._groups: dict[str, int] = {}
+        self._pods: dict[str, Pod] = {}  # by key
+        self._living: dict[str, Pod] = {}  # by UID
+        self._counted = Counted()
+        self._records: dict[str, Record] = {}
+        self._entries: dict[str, dict[str, Given]] = {}  # UID -> record -> what it says
+        self._takers: dict[str, dict[str, Use]] = {}  # physical card -> UID -> what it takes of it
+        self._taken: dict[str, set[str]] = {}  # UID -> physical cards
+        self._late: dict[str, float] = {}  # UID of a bound pod whose record is due -> since
+        self._gone: dict[str, float] = {}  # UID in a record whose pod is gone -> since
+        self._left: dict[str, dict[str, float]] = {}  # group -> UID of a member that counted -> when it went
+        self._known: set[str] = set()
+        self._unanswered: set[str] = set()
+
+    @property
+    def pods_seen(self) -> int:
+        return len(self._known)
+
+    @property
+    def unanswered(self) -> int:
+        """Living pods of ours that are neither bound nor told why not."""
+        return len(self._unanswered)
+
+    def see(self, change: Change) -> None:
+        match change.kind:
+            case "pods":
+                self._see_pod(change)
+            case "gpuallocations":
+                self._see_record(change)
+            case "nodes":
+                self._cards.node(change.key, change.object, change.at)
+                self._counted.node(change.key, read_node(change.object), change.at)
+            case "noderesourcetopologies":
+                self._cards.topology(change.key, change.object, change.at)
+            case "podgroups" if change.object is not None:
+                self._groups[change.object["metadata"]["uid"]] = read_least(change.object["spec"])
+        self._look_at_the_clock(change)
+
+    # -- pods ----------------------------------------------------------------------------------------------------
+
+    def _see_pod(self, change: Change) -> None:
+        before = self._pods.pop(change.key, None)
+        after = read_pod(change.object, self._schedulers)
+        if before is not None and _counts(before) and (after is None or not _counts(after)):
+            self._left.setdefault(before.group, {})[before.uid] = change.at
+        if before is not None and (after is None or after.uid != before.uid or not after.living):
+            self._ended(before, change.at)
+        if after is None:
+            return
+        self._pods[change.key] = after
+        if after.uid not in self._known:
+            self._known.add(after.uid)
+            self.drawn_kinds[after.kind] += 1
+            self.servable_kinds[after.kind] += after.asks != NEVER
+        if not after.living:
+            return
+        self._living[after.uid] = after
+        if after.answered or not after.ours:
+            self._unanswered.discard(after.uid)
+        else:
+            self._unanswered.add(after.uid)
+        was = before if before is not None and before.uid == after.uid else None
+        if after.node and (was is None or not was.node):
+            self._judge_bind(after, change)
+        elif after.node and was is not None and (was.given, was.told) != (after.given, after.told):
+            self._say(MISMATCH, change, f"the annotations of bound pod {after} changed", str(after))
+
+    def _ended(self, pod: Pod, at: float) -> None:
+        self._living.pop(pod.uid, None)
+        self._unanswered.discard(pod.uid)
+        self._late.pop(pod.uid, None)
+        self._counted.ended(pod)
+        if pod.uid in self._entries:
+            self._gone.setdefault(pod.uid, at)
+
+    def _judge_bind(self, pod: Pod, change: Change) -> None:
+        self._counted.bound(pod)
+        if not pod.ours:
+            return
+        self.bound_kinds[pod.kind] += 1
+        if pod.given is None or pod.given.node != pod.node or pod.card_list != ",".join(pod.given.cards):
+            self._say(
+                MISMATCH, change, f"{pod} is bound to {pod.node}, its annotations say otherwise", str(pod)
+            )
+            return
+        entries = self._entries.get(pod.uid, {})
+        if entries:
+            self._compare(pod, entries, change)
+        elif not pod.group and not pod.given.parts:
+            if pod.given.counts:
+                self._late[pod.uid] = change.at
+        else:
+            self._say(MISMATCH, change, f"{pod} is bound and stands in no record", str(pod))
+        self._judge_request(pod, pod.given, change)
+        if self._delivering and (wrong := delivered.differs(pod.told, pod.given)):
+            self._say(MISMATCH, change, f"{pod} is not told its cards: {wrong}", str(pod))
+        if pod.whole_cards:
+            self._judge_counts(pod.node, change, str(pod))
+
+    def _compare(self, pod: Pod, entries: dict[str, Given], change: Change) -> None:
+        if len(entries) > 1:
+            self._say(MISMATCH, change, f"{pod} stands in {len(entries)} records", str(pod), *entries)
+        for record, entry in entries.items():
+            if entry != pod.given:
+                what = f"{pod} has {pod.given} in its annotations, the record says {entry}"
+                self._say(MISMATCH, change, what, str(pod), record)
+
+    def _judge_request(self, pod: Pod, held: Given, change: Change) -> None:
+        if pod.asks == NEVER:
+            self._say(MISMATCH, change, f"{pod} can never be served, and is bound", str(pod))
+        elif pod.asks:
+            since = change.at - GRACE
+            wrong = requests.differs(
+                requests.asked(pod.asks),
+                held,
+                lambda card: self._cards.lately(held.node, card, since=since),
+            )
+            if wrong:
+                self._say(MISMATCH, change, f"{pod} was not given what it asked for: {wrong}", str(pod))
+
+    def _judge_counts(self, node: str, change: Change, of: str) -> None:
+        if wrong := self._counted.too_many(node, self._living, since=change.at - GRACE):
+            self._say(OVER_ALLOCATION, change, wrong, of, node)
+
+    # -- records -------------------------------------------------------------------------------------------------
+
+    def _see_record(self, change: Change) -> None:
+        before = self._records.pop(change.key, None) or Record()
+        after = read_record(change.object)
+        if change.object is not None:
+            self._records[change.key] = after
+        if before.uid == after.uid and after.epoch < before.epoch:
+            what = f"the epoch of {change.key} goes back from {before.epoch} to {after.epoch}"
+            self._say(MISMATCH, change, what, change.key)
+        if after.entries and not before.held:
+            self._judge_gang(after, change)
+        more: dict[str, set[str]] = {}  # physical card -> UIDs that are given more of it
+        then, now = before.held, after.held
+        for uid in then.keys() | now.keys():
+            if then.get(uid) != now.get(uid):
+                self._change_entry(uid, now.get(uid), change, more)
+        for card in sorted(more):
+            if not self._only_kept(card, more[card], then, now):
+                self._judge_cards(card, more[card], change)
+        for node in sorted({each.node for uid, each in now.items() if each.counts and then.get(uid) != each}):
+            self._judge_counts(node, change, change.key)
+
+    def _change_entry(self, uid: str, entry: Given | None, change: Change, more: dict[str, set[str]]) -> None:
+        entries = self._entries.setdefault(uid, {})
+        entries.pop(change.key, None)
+        if entry is not None:
+            entries[change.key] = entry
+            if uid not in self._living and uid in self._known:
+                self._gone.setdefault(uid, change.at)
+        if not entries:
+            del self._entries[uid]
+            since = self._gone.pop(uid, change.at)
+            self.longest_release = max(self.longest_release, change.at - since)
+        for card in self._take(uid, entries):
+            more.setdefault(card, set()).add(uid)
+        self._counted.promise(uid, entries.values())
+        if entry is not None:
+            for card in uses.conflicts(entry):
+                what = f"card {card} is given out twice within pod {uid}"
+                self._say(OVER_ALLOCATION, change, what, change.key, uid)
+            if len(entries) > 1:
+                self._say(MISMATCH, change, f"pod {uid} stands in {len(entries)} records", *entries)
+        self._judge_entry(uid, entry, change)
+
+    def _take(self, uid: str, entries: dict[str, Given]) -> set[str]:
+        """Write down what the pod takes of each card; returns the cards of which it takes more than before."""
+        takes: dict[str, Use] = {}
+        for entry in entries.values():
+            for card, use in uses.uses(entry).items():
+                takes[self._cards.physical(card)] = use
+        more = set()
+        for card in self._taken.pop(uid, set()) - takes.keys():
+            del self._takers[card][uid]
+        if takes:
+            self._taken[uid] = set(takes)
+        for card, use in takes.items():
+            takers = self._takers.setdefault(card, {})
+            was = takers.get(uid, uses.NOTHING)
+            if any(now > then for now, then in zip(use, was, strict=True)):
+                more.add(card)
+            takers[uid] = use
+        return more
+
+    def _judge_entry(self, uid: str, entry: Given | None, change: Change) -> None:
+        """A record changed what it says of this pod."""
+        pod = self._living.get(uid)
+        if pod is None or not pod.node or not pod.ours:
+            return
+        if entry is not None:
+            self._late.pop(uid, None)
+            if entry != pod.given:
+                what = f"the record says {entry} of bound {pod}, its annotations {pod.given}"
+                self._say(MISMATCH, change, what, change.key, str(pod))
+        elif uid not in self._entries:
+            what = f"the record lets go of {pod}, which is bound to {pod.node} and lives"
+            self._say(MISMATCH, change, what, change.key, str(pod))
+
+    def _judge_gang(self, record: Record, change: Change) -> None:
+        """Its first pods are enough of them; those that are done, or in an earlier group's record, count too, and so
+        does one that went within the last GRACE seconds, of which the operator may not have heard."""
+        needed = self._groups.get(record.owner, record.min_member)
+        if record.min_member < needed:
+            needed -= sum(
+                pod.group == record.group and pod.uid not in record.entries and _counts(pod)
+                for pod in self._pods.values()
+            )
+            needed -= sum(
+                uid not in record.entries and at > change.at - GRACE
+                for uid, at in self._left.get(record.group, {}).items()
+            )
+        if record.min_member < needed or len(record.held) < record.min_member:
+            what = f"{change.key} commits {len(record.held)} pods of a gang that needs {needed}"
+            self._say(HALF_GANG, change, f"{what} and says {record.min_member}", change.key)
+
+    def _only_kept(self, card: str, gained: set[str], then: dict[str, Given], now: dict[str, Given]) -> bool:
+        """What its pods had of the card is kept for others to come, and no more: nothing is given by that."""
+        if not all(uid.startswith(PLACE) for uid in gained):
+            return False
+        before, after = (
+            [
+                use
+                for held in each.values()
+                for name, use in uses.uses(held).items()
+                if self._cards.physical(name) == card
+            ]
+            for each in (then, now)
+        )
+        return all(
+            sum(use[at] for use in after) <= sum(use[at] for use in before) for at in range(len(uses.NOTHING))
+        )
+
+    def _judge_cards(self, card: str, gained: set[str], change: Change) -> None:
+        """A record gives more of this card than before: is there so much?"""
+        takers = self._takers[card]
+        for uid in sorted(gained):
+            names_of_it = {
+                (entry.node, name)
+                for entry in self._entries[uid].values()
+                for name in entry.cards
+                if self._cards.physical(name) == card
+            }
+            for node, name in sorted(names_of_it):
+                self._judge_card(node, name, takers, change)
+
+    def _judge_card(self, node: str, name: str, takers: dict[str, Use], change: Change) -> None:
+        there = self._cards.lately(node, name, since=change.at - GRACE)
+        if (since := self._cards.out_of_use_since(node, name)) is not None and there.usable:
+            self.latest_use = max(self.latest_use, change.at - since)
+            self.forgiven += 1
+        total = Use(
+            sum(use.memory_mib for use in takers.values()),
+            sum(use.compute_percent for use in takers.values()),
+            sum(use.slots for use in takers.values()),
+            any(use.whole for use in takers.values()),
+        )
+        wrong = []
+        if not there.usable:
+            wrong.append("it is unknown there, or not healthy")
+        elif total.memory_mib > there.memory_mib:
+            wrong.append(f"{total.memory_mib} MiB are given, it has {there.memory_mib}")
+        if total.compute_percent > 100:
+            wrong.append(f"{total.compute_percent} per cent of its compute are given")
+        if there.usable and total.slots > there.slots:
+            wrong.append(f"{total.slots} sharers, it has {there.slots} slots")
+        if total.whole and len(takers) > 1:
+            wrong.append(f"it is somebody's whole card, and {len(takers)} pods have it")
+        for what in wrong:
+            holders = sorted(record for uid in takers for record in self._entries.get(uid, {}))
+            self._say(OVER_ALLOCATION, change, f"card {name} of {node}: {what}", change.key, *holders[:8])
+
+    # -- time ----------------------------------------------------------------------------------------------------
+
+    def _look_at_the_clock(self, change: Change) -> None:
+        while self._late and change.at - (since := next(iter(self._late.values()))) > LATE:
+            uid = next(iter(self._late))
+            del self._late[uid]
+            what = f"pod {uid} is bound for {change.at - since:.0f} s and stands in no record"
+            self._say(MISMATCH, change, what, uid)
+        while self._gone and change.at - (since := next(iter(self._gone.values()))) > RELEASE:
+            uid = next(iter(self._gone))
+            del self._gone[uid]
+            what = f"the pod is gone for {change.at - since:.0f} s and still recorded"
+            self._say(LEAK, change, what, uid, *self._entries.get(uid, {}))
+
+    def _say(self, kind: str, change: Change, what: str, *objects: str) -> None:
+        self.findings.append(Finding(kind, change.revision, tuple(dict.fromkeys(objects)), what))
+
+
+def _counts(pod: Pod) -> bool:
+    """For its gang, whichever record it is in: it is done, or has its place."""
+    return bool(pod.group) and (pod.succeeded or (pod.living and bool(pod.node)))

@@ -1,0 +1,23 @@
+"""What the checker reports: one finding for each promise that a revision breaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+OVER_ALLOCATION: Final = "over_allocations"
+MISMATCH: Final = "mismatches"
+LEAK: Final = "leaks"
+HALF_GANG: Final = "half_gangs"
+KINDS: Final = (OVER_ALLOCATION, MISMATCH, LEAK, HALF_GANG)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    kind: str
+    revision: int
+    objects: tuple[str, ...]
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} at revision {self.revision}: {self.what} [{', '.join(self.objects)}]"

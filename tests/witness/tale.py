@@ -1,0 +1,209 @@
+"""Hand-made histories for the checker's own tests, written as a tale: one change a call, a tenth of a second apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from alnair.api import names
+from witness import requests, truth
+from witness.checker import Checker
+from witness.findings import Finding
+from witness.requests import Asked
+from witness.truth import Card
+from witness.words import (
+    ASKS,
+    CARDS,
+    GROUPS,
+    LEASES,
+    NEVER,
+    NODES,
+    PODS,
+    RECORDS,
+    TOPOLOGIES,
+    Change,
+    Object,
+)
+
+SCHEDULER = "alnair"
+MIB = 10_000
+
+
+def card(name: str, **fields: Any) -> Card:
+    return Card(**{"id": name, "card": name, "model": "A10", "memory_mib": MIB, **fields})
+
+
+def piece(gpu: str, memory: int = 1000, compute: int = 0, *, whole: bool = False) -> Object:
+    if whole:
+        return {"gpu": gpu, "memoryMiB": MIB, "computePercent": 100, "whole": True}
+    return {"gpu": gpu, "memoryMiB": memory, "computePercent": compute}
+
+
+def main(*pieces: Object, name: str = "main", stage: str = "") -> Object:
+    """One container and what it has."""
+    return {"name": name, "slices": list(pieces), **({"stage": stage} if stage else {})}
+
+
+class Tale:
+    """A pod's UID is `<name>!`; a record of a lone pod is named as the pod."""
+
+    def __init__(self, *, delivering: bool = False) -> None:
+        self.checker = Checker(frozenset({SCHEDULER}), delivering=delivering)
+        self._revision = 0
+        self._at = 1000.0
+        self._pods: dict[str, Object] = {}
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.checker.findings
+
+    def said(self) -> list[tuple[str, int]]:
+        return [(finding.kind, finding.revision) for finding in self.findings]
+
+    def change(self, kind: str, key: str, manifest: Object | None) -> int:
+        self._revision += 1
+        self._at += 0.1
+        self.checker.see(Change(self._revision, self._at, kind, key, manifest))
+        return self._revision
+
+    def wait(self, seconds: float) -> None:
+        self._at += seconds
+        self.change(LEASES, "kube-node-lease/any", {})
+
+    # -- nodes
+
+    def node(self, name: str, *cards: Card, gpus: int | None = None) -> int:
+        allocatable = {} if gpus is None else {names.NVIDIA_GPU: str(gpus)}
+        annotations = {CARDS: truth.told(cards)}
+        return self.change(
+            NODES, name, {"metadata": {"annotations": annotations}, "status": {"allocatable": allocatable}}
+        )
+
+    def topology(self, name: str, *cards: Card) -> int:
+        return self.change(TOPOLOGIES, name, {"metadata": {"annotations": {CARDS: truth.told(cards)}}})
+
+    def gone(self, kind: str, key: str) -> int:
+        return self.change(kind, key, None)
+
+    # -- pods
+
+    def pod(
+        self, name: str, *, asked: Asked | None = None, never: bool = False, group: str = "", gpus: int = 0
+    ) -> int:
+        asks = NEVER if never else requests.told(asked) if asked is not None else ""
+        limits = {"limits": {names.NVIDIA_GPU: str(gpus)}} if gpus else {}
+        self._pods[name] = {
+            "metadata": {
+                "uid": f"{name}!",
+                "name": name,
+                "namespace": "ns",
+                "annotations": {ASKS: asks} if asks else {},
+                "labels": {names.POD_GROUP_LABEL: group} if group else {},
+            },
+            "spec": {"schedulerName": SCHEDULER, "containers": [{"name": "main", "resources": limits}]},
+        }
+        return self._write(name)
+
+    def bind(self, name: str, node: str, *containers: Object, annotated: str = "") -> int:
+        pod = self._pods[name]
+        pod["spec"]["nodeName"] = node
+        cards = dict.fromkeys(each["gpu"] for one in containers for each in one.get("slices", ()))
+        pod["metadata"]["annotations"] |= {
+            names.NODE: annotated or node,
+            names.GPU_ID: ",".join(cards),
+            names.GPU_SLICES: json.dumps(containers),
+        }
+        return self._write(name)
+
+    def reading(self, name: str, **variables: str) -> int:
+        """The pod's container reads these variables from annotations of these keys."""
+        env = [
+            {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}}
+            for variable, key in variables.items()
+        ]
+        self._pods[name]["spec"]["containers"][0]["env"] = env
+        return self._write(name)
+
+    def annotate(self, name: str, key: str, value: str) -> int:
+        self._pods[name]["metadata"]["annotations"][key] = value
+        return self._write(name)
+
+    def phase(self, name: str, phase: str) -> int:
+        self._pods[name]["status"] = {"phase": phase}
+        return self._write(name)
+
+    def terminating(self, name: str) -> int:
+        self._pods[name]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        return self._write(name)
+
+    def deleted(self, name: str) -> int:
+        del self._pods[name]
+        return self.change(PODS, f"ns/{name}", None)
+
+    def _write(self, name: str) -> int:
+        return self.change(PODS, f"ns/{name}", json.loads(json.dumps(self._pods[name])))
+
+    # -- records
+
+    def group(self, name: str, least: int) -> int:
+        return self.change(
+            GROUPS, f"ns/{name}", {"metadata": {"uid": f"{name}?"}, "spec": {"minMember": least}}
+        )
+
+    def record(
+        self,
+        name: str,
+        *entries: Object,
+        group: str = "",
+        least: int = 1,
+        epoch: int = 1,
+        by_creation: bool = False,
+        reserved: Sequence[Object] = (),
+    ) -> int:
+        status = {"phase": "Committed", "epoch": epoch, "minMember": least, "pods": list(entries)}
+        if reserved:
+            status["reserved"] = list(reserved)
+        owner = {"kind": "Pod", "name": name, "uid": f"{name}!"}
+        if group:
+            owner = {"kind": "PodGroup", "name": group, "uid": f"{group}?"}
+        meta: Object = {"uid": f"{name}=", "namespace": "ns"}
+        if by_creation:
+            meta["annotations"] = {names.PLAN: json.dumps(status)}
+            status = {}
+        return self.change(
+            RECORDS, f"ns/{name}", {"metadata": meta, "spec": {"owner": owner}, "status": status}
+        )
+
+    def recorded_and_bound(self, name: str, node: str, *containers: Object) -> int:
+        """The whole of a good lone pod's beginning."""
+        self.pod(name)
+        self.record(name, entry(name, node, *containers))
+        return self.bind(name, node, *containers)
+
+    def counted(self, name: str, gpus: int) -> int:
+        """A lone pod bound to the device plugin's node `p`."""
+        self.pod(name, gpus=gpus)
+        return self.bind(name, "p", {"name": "main", "gpuCount": gpus})
+
+
+def place(number: int, node: str, *containers: Object, counts: dict[str, int] | None = None) -> Object:
+    """What a record keeps for a member to come."""
+    return {
+        "id": f"r{number}",
+        "node": node,
+        "reason": "Growth",
+        **({"containers": list(containers)} if containers else {}),
+        **({"gpuCounts": counts} if counts else {}),
+    }
+
+
+def entry(name: str, node: str, *containers: Object, counts: dict[str, int] | None = None) -> Object:
+    """A pod as a record lists it."""
+    return {
+        "name": name,
+        "uid": f"{name}!",
+        "node": node,
+        **({"containers": list(containers)} if containers else {}),
+        **({"gpuCounts": counts} if counts else {}),
+    }
