@@ -53,6 +53,18 @@ async def ready(api: Api, namespace: str, reason: str, *, timeout: float = 30) -
     )
 
 
+async def told_why_not_more(api: Api, namespace: str) -> None:
+    """All is said: nothing is left that only waits for its time to be written."""
+    await api.until(
+        child(namespace, "podgroups"),
+        lambda it: it["status"]["elastic"]["reason"] == "AtMax" and it["status"]["running"] == 2,
+    )
+    await api.until(
+        at("elastichorovodjobs", namespace, "train"),
+        lambda it: condition(it, "Ready").get("reason") == "Starting" and it["status"].get("whyNotMore"),
+    )
+
+
 async def test_a_job_becomes_a_gang_with_a_launcher_beside_it(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -345,6 +357,7 @@ async def test_what_happened_while_nobody_led_is_put_right_by_the_next_leader_an
     api: Api, namespace: str, fleet: Fleet, operator: Operator, cluster: Access
 ) -> None:
     await started(api, namespace, fleet, operator)
+    await told_why_not_more(api, namespace)
     operator.kill()
     user = f"system:serviceaccount:{namespace}:alnair"
     first = len(writes(cluster, user))
@@ -355,10 +368,11 @@ async def test_what_happened_while_nobody_led_is_put_right_by_the_next_leader_an
     await operator.start()
     await api.until(child(namespace, "services"), lambda it: it)
     await hosts_listed(api, namespace, "train", TWO)
-    await ready(api, namespace, "Starting")
+    await told_why_not_more(api, namespace)
     await asyncio.sleep(3)  # whatever was under way
     second = [entry["objectRef"]["resource"] for entry in writes(cluster, user)[first:]]
-    assert not {"statefulsets", "jobs"} & set(second), "what was as it should be is left alone"
+    left = {"statefulsets", "jobs", "podgroups"}
+    assert not left & set(second), f"what was as it should be is left alone: {second}"
     before = len(writes(cluster, user))
     await asyncio.sleep(3)
     after = [f"{entry['verb']} {entry['requestURI']}" for entry in writes(cluster, user)[before:]]

@@ -58,7 +58,10 @@ class Sizing:
     message: str = ""
 
     def recall(self, status: dict[str, Any], clock: Clock, settings: Settings) -> None:
-        """What a predecessor has written."""
+        """What a predecessor has written. Its words, too, hold until we know better: a new leader has nothing new to
+        tell, and must not write for a moment that a gang that runs has not started."""
+        if isinstance(status.get("reason"), str) and status["reason"]:
+            self.say(status["reason"], str(status.get("message") or ""))
         if (since := clock.since(str(status.get("changedAt") or ""))) is not None:
             self.changed_stamp = str(status["changedAt"])
             self.may_change_stamp = str(status.get("mayChangeAt") or "")
