@@ -371,6 +371,7 @@ def test_only_its_own_lease_may_be_changed(render: Render) -> None:
         assert rule["verbs"] == ["create"] or rule["resourceNames"] == [lease]
     assert set().union(*({verb for _, _, verb in granted(rule)} for rule in role["rules"])) == {
         "get",
+        "watch",
         "update",
         "create",
     }

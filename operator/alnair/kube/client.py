@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 import aiohttp
@@ -146,7 +146,7 @@ class Client:
 
     async def watch(
         self, path: str, *, params: Mapping[str, str], idle_seconds: float
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """The lines of a watch. Ends when the server closes it; raises Unanswered when it falls silent or is cut."""
         call = f"WATCH {path}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CALL_SECONDS, sock_read=idle_seconds)

@@ -5,13 +5,15 @@ request time-out and no release. This one is small, and it is no fence by itself
 lease for a moment too long, and what stops it then is the compare-and-swap on every record (see ledger.writer).
 
 Time is judged by our own clock only: a rival's lease has expired when *we* have seen it unchanged for its whole
-duration. Clocks of two machines are never compared.
+duration. Clocks of two machines are never compared. A stand-by watches the lease, so that one that is given back is
+taken at once, and one that expires at that very moment.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,12 @@ from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.clock import Clock, micro_stamp
 
 log = logging.getLogger(__name__)
+
+SHORTEST_LOOK, LONGEST_LOOK = (
+    0.05,
+    5.0,
+)  # seconds until a stand-by reads the lease again, whatever a watch says
+UNWATCHED_LOOK = 1.0  # where it cannot be watched
 
 
 class LeadershipLost(Exception):
@@ -60,6 +68,7 @@ class Lease:
         self._clock = clock
         self._object: dict[str, Any] = {}
         self._seen: tuple[str, float] = ("", 0.0)  # (version of a rival's lease, when we first saw it)
+        self._rivals_seconds = settings.duration_seconds
         self._complaint = ""  # said last, so that waiting for long does not fill the log
         self._unasked: asyncio.Future[None] | None = None  # a question that is wanted and not yet sent
         self._asking: asyncio.Task[None] | None = None
@@ -69,10 +78,8 @@ class Lease:
 
     async def acquire(self) -> None:
         """Wait until the lease is ours."""
-        while True:
-            if await self._try():
-                break
-            await asyncio.sleep(min(1.0, self._settings.renew_seconds / 2))
+        while not await self._try():
+            await self._until_it_changes()
         self.held = True
         log.info("leading as %s, term %d", self._settings.identity, self.term)
 
@@ -148,6 +155,32 @@ class Lease:
                 self._complaint = str(error)
             return False
 
+    async def _until_it_changes(self) -> None:
+        """Until the apiserver tells of another version of the lease than the one we saw, or until that one expires."""
+        version, since = self._seen
+        left = since + self._rivals_seconds - self._clock.now()
+        until_expiry = min(max(left, SHORTEST_LOOK), LONGEST_LOOK)
+        params = {
+            "watch": "true",
+            "fieldSelector": f"metadata.name={self._settings.name}",
+            "resourceVersion": version,
+        }
+        try:
+            async with asyncio.timeout(until_expiry):
+                if version:
+                    watch = self._client.watch(
+                        self._settings.collection, params=params, idle_seconds=LONGEST_LOOK
+                    )
+                    async with aclosing(watch):
+                        async for _ in watch:
+                            return
+                await asyncio.sleep(min(UNWATCHED_LOOK, self._settings.renew_seconds / 2))
+        except TimeoutError:
+            pass
+        except (Refused, Unanswered) as error:
+            log.debug("the lease cannot be watched: %s", error)
+            await asyncio.sleep(min(UNWATCHED_LOOK, self._settings.renew_seconds / 2, until_expiry))
+
     async def _put(self, lease: dict[str, Any]) -> dict[str, Any]:
         return await self._client.replace(self._settings.path, lease, seconds=self._settings.try_seconds)
 
@@ -156,10 +189,9 @@ class Lease:
         now = self._clock.now()
         if self._seen[0] != version:
             self._seen = (version, now)
-        duration = float(
-            (lease.get("spec") or {}).get("leaseDurationSeconds") or self._settings.duration_seconds
-        )
-        return now - self._seen[1] > duration
+        told = (lease.get("spec") or {}).get("leaseDurationSeconds")
+        self._rivals_seconds = float(told or self._settings.duration_seconds)
+        return now - self._seen[1] > self._rivals_seconds
 
     def _claim(self, lease: dict[str, Any], term: int) -> dict[str, Any]:
         before = lease.get("spec") or {}

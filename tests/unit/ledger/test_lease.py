@@ -8,10 +8,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from alnair.kube import Client
+from alnair.kube.clock import Clock
+from alnair.ledger import lease as lease_module
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
-from unit.apiserver import Store
+from unit.apiserver import Call, Fault, Store, refusal
 from unit.builders import HandClock
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/alnair/leases/alnair"
@@ -131,6 +134,73 @@ async def test_a_creation_whose_answer_got_lost_is_ours_nevertheless() -> None:
         assert not await there.tries(lease)
         assert await there.tries(lease)
         assert lease.term == 1
+
+
+# -- waiting for it ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def only_the_watch_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks at the lease because some time has passed."""
+    for pause in ("LONGEST_LOOK", "UNWATCHED_LOOK"):
+        monkeypatch.setattr(lease_module, pause, 3600.0)
+
+
+def watched(there: Arena) -> asyncio.Event:
+    """The lease may be watched, and the watch tells of a change when this is set."""
+    changed = asyncio.Event()
+
+    async def tell(call: Call) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(call.request)
+        await changed.wait()
+        await response.write(b'{"type": "MODIFIED"}\n')
+        return response
+
+    there.server.faults.append(Fault(lambda call: "watch" in call.query, before=tell, stays=True))
+    return changed
+
+
+@pytest.mark.usefixtures("only_the_watch_tells")
+async def test_a_stand_by_takes_a_lease_that_is_given_back_when_the_watch_tells_of_it() -> None:
+    async with arena() as there:
+        there.held_by("rival", seconds=3600)
+        version = there.server.objects[PATH]["metadata"]["resourceVersion"]
+        changed = watched(there)
+        lease = there.lease(seconds=3600)
+        waiting = asyncio.create_task(lease.acquire())
+        await there.server.until(lambda: any("watch" in call.query for call in there.server.calls))
+        asked = there.server.calls[-1].query
+        assert (asked["fieldSelector"], asked["resourceVersion"]) == ("metadata.name=alnair", version)
+        there.held_by("", seconds=3600)
+        changed.set()
+        await finishes(waiting)
+        assert there.spec["holderIdentity"] == "me"
+
+
+@pytest.mark.usefixtures("only_the_watch_tells")
+async def test_a_stand_by_looks_again_at_the_moment_when_the_lease_expires() -> None:
+    async with arena() as there:
+        there.held_by("dead", seconds=1)
+        watched(there)
+        settings = LeaseSettings("alnair", "alnair", "me", 3600.0)
+        await finishes(Lease(there.client, settings, Clock()).acquire(), seconds=30)
+        assert there.spec["holderIdentity"] == "me"
+
+
+async def test_a_stand_by_that_may_not_watch_looks_by_itself() -> None:
+    async with arena() as there:
+        there.held_by("rival")
+        there.server.faults.append(Fault(lambda call: "watch" in call.query, before=_forbidden, stays=True))
+        lease = there.lease(seconds=0.06)
+        waiting = asyncio.create_task(lease.acquire())
+        await there.server.until(lambda: there.server.names().count(GET) >= 2)
+        there.held_by("")
+        await finishes(waiting)
+
+
+async def _forbidden(_: Call) -> web.StreamResponse:
+    return refusal(403, "Forbidden")
 
 
 # -- keeping it --------------------------------------------------------------------------------------------------
