@@ -90,13 +90,15 @@ class Cluster:
 
 
 @contextmanager
-def running(report: Report, *, values: dict[str, Any] | None = None) -> Iterator[Cluster]:
+def running(
+    report: Report, *, values: dict[str, Any] | None = None, options: Options = OPTIONS
+) -> Iterator[Cluster]:
     """A control plane with the chart installed; gone with all its files afterwards. For the main thread only."""
     binaries = obtain(report)
     folder = claim(None)
     control_plane: ControlPlane | None = None
     try:
-        control_plane = ControlPlane(folder.path, binaries, OPTIONS)
+        control_plane = ControlPlane(folder.path, binaries, options)
         control_plane.start()
         access = control_plane.access
         for namespace in NAMESPACES:

@@ -49,8 +49,10 @@ class _Event(msgspec.Struct):
 class BindWatcher:
     """`at` and `node` of each bound pod by its name. The clock is time.monotonic()."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, *, leaving: bool = False) -> None:
+        """`leaving`: pods may be deleted meanwhile; else that is an error of the run."""
         self._api = api
+        self._expected = {"ADDED", "MODIFIED"} | ({"DELETED"} if leaving else set())
         self._decode = msgspec.json.Decoder(_Event).decode
         self._awaited: set[str] = set()
         self._none_awaited = asyncio.Event()
@@ -77,10 +79,11 @@ class BindWatcher:
             async for line in self._api.watch(PODS, resourceVersion=version, fieldSelector=BOUND):
                 now = time.monotonic()
                 event = self._decode(line)
-                if event.type not in ("ADDED", "MODIFIED"):
-                    raise WatchCut(f"the bench's own watch says neither ADDED nor MODIFIED: {line[:300]!r}")
+                if event.type not in self._expected:
+                    raise WatchCut(f"the bench's own watch says what it must not: {line[:300]!r}")
                 version = event.object.metadata.version
-                self._see(event.object.metadata.name, event.object.spec.node, now)
+                if event.type != "DELETED":
+                    self._see(event.object.metadata.name, event.object.spec.node, now)
 
     def _see(self, name: str, node: str, now: float) -> None:
         if name in self.at:

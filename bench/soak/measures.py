@@ -1,0 +1,231 @@
+"""The three questions: recovery, flood, soak. Each returns its part of the result, ready for JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from alnair.sandbox.progress import Report
+from bench import manifests
+from bench.soak.population import KINDS, NEVER, Crowd
+from bench.soak.trend import Trend, trend
+from bench.soak.world import GROUPS, World
+from bench.throughput import percentile
+
+PROBE = next(kind for kind in KINDS if kind.name == "slices-4")
+SHORT_LEASE = "--lease-duration=5"
+PROBES = 10
+STEP_SECONDS = 0.5
+SAMPLE_SECONDS = 2.0
+WARM_UP = 0.2
+"""Of the soak's time: what is sampled before that is no part of a trend."""
+REST_SECONDS = 8.0
+"""Reports trail behind by a few seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    nodes: int
+    pods: int
+    minutes: float
+    rate: float
+    """Pods a second that come, and as many that go."""
+    flood: int
+    """Gangs that fit nowhere."""
+    restarts: int
+
+
+# -- recovery --------------------------------------------------------------------------------------------------------
+
+
+async def recovery(world: World, size: Size, report: Report) -> dict[str, Any]:
+    """Seconds until a pod that came while nobody led is bound: from the start of a new process after a clean end,
+    and from the kill of one that has a stand-by beside it, with a lease of 5 s."""
+    restarted = []
+    for _ in range(size.restarts):
+        await asyncio.to_thread(world.operator.stop, grace=30.0)
+        probe = await _probe(world)
+        began = time.monotonic()
+        world.start(SHORT_LEASE)
+        restarted.append(await _bound(world, probe) - began)
+        await world.until_ready()
+        report.say(f"restarted: {restarted[-1]:.1f} s to the next bind")
+    killed = []
+    for _ in range(size.restarts):
+        leader = world.operator
+        world.start(SHORT_LEASE)
+        await asyncio.sleep(5)  # it stands by
+        began = time.monotonic()
+        await asyncio.to_thread(leader.kill)
+        killed.append(await _bound(world, await _probe(world)) - began)
+        await world.until_ready()
+        report.say(f"killed: {killed[-1]:.1f} s until the stand-by binds")
+    return {
+        "nodes": world.cluster.nodes,
+        "pods": world.population.pods,
+        "records": len((await world.api.get(manifests.RECORDS))["items"]),
+        "restart_to_bind_s": [round(each, 2) for each in restarted],
+        "kill_to_bind_s": [round(each, 2) for each in killed],
+    }
+
+
+async def _probe(world: World) -> Crowd:
+    crowd = world.population.comes(PROBE)
+    await world.bring([crowd])
+    return crowd
+
+
+async def _bound(world: World, crowd: Crowd) -> float:
+    await world.all_bound([crowd])
+    return max(world.watcher.at[name] for name in crowd.pod_names)
+
+
+# -- flood -----------------------------------------------------------------------------------------------------------
+
+
+async def flood(world: World, size: Size, report: Report) -> dict[str, Any]:
+    """How long a gang that fits takes before, while and after `size.flood` gangs come that fit nowhere."""
+    before = [await _wait_of_one(world) for _ in range(PROBES)]
+    crowds = [world.population.comes(NEVER) for _ in range(size.flood)]
+    coming = asyncio.create_task(world.bring(crowds))
+    during = []
+    while not coming.done():
+        during.append(await _wait_of_one(world))
+        await asyncio.sleep(STEP_SECONDS)
+    await coming
+    after = []
+    for _ in range(2 * PROBES):
+        after.append(await _wait_of_one(world))
+        await asyncio.sleep(STEP_SECONDS)
+    usual = median(before)
+    report.say(
+        f"flood: {usual:.2f} s before, {max(during):.2f} s at worst while it comes, {max(after):.2f} s after"
+    )
+    world.population.there = [each for each in world.population.there if each.kind is not NEVER]
+    await world.send_away(crowds)
+    return {
+        "gangs": size.flood,
+        "before_ms": _spread(before),
+        "while_coming_ms": _spread(during),
+        "after_ms": _spread(after),
+        "worst_delay_s": round(max(*during, *after) - usual, 2),
+        "worst_delay_after_s": round(max(after) - usual, 2),
+    }
+
+
+async def _wait_of_one(world: World) -> float:
+    """From its last pod's creation to its last bind; then it leaves."""
+    crowd = await _probe(world)
+    waited = await _bound(world, crowd) - max(world.created[name] for name in crowd.pod_names)
+    world.population.there.remove(crowd)
+    await world.send_away([crowd])
+    return waited
+
+
+def _spread(seconds: list[float]) -> dict[str, float]:
+    ordered = sorted(1000 * each for each in seconds)
+    return {"p50": round(percentile(ordered, 50)), "p99": round(percentile(ordered, 99)), "n": len(ordered)}
+
+
+# -- soak ------------------------------------------------------------------------------------------------------------
+
+
+async def soak(world: World, size: Size, report: Report) -> tuple[dict[str, Any], list[dict[str, float]]]:
+    """The result, and the samples that it is made from."""
+    began, owed, came, next_sample = time.monotonic(), 0.0, 0, 0.0
+    samples: list[dict[str, float]] = []
+    waits: list[tuple[float, float]] = []  # (when it was bound, for how long it had waited)
+    seen = dict.fromkeys(world.watcher.at)
+    while (now := time.monotonic() - began) < size.minutes * 60:
+        if now >= next_sample:
+            fresh = [name for name in world.watcher.at if name not in seen]
+            seen.update(dict.fromkeys(fresh))
+            waits += [
+                (world.watcher.at[name] - began, world.watcher.at[name] - world.created[name])
+                for name in fresh
+                if name in world.created
+            ]
+            samples.append(_sample(world, now))
+            next_sample = now + SAMPLE_SECONDS
+            if len(samples) % 30 == 0:
+                latest = samples[-1]
+                report.say(
+                    f"{now / 60:.1f} min: {latest['memory_mib']:.0f} MiB, {latest['waiting']:.0f} wait"
+                )
+        owed += size.rate * STEP_SECONDS
+        going, coming = [], []
+        while owed > 0:
+            going.append(world.population.goes())
+            owed -= going[-1].kind.size
+        while world.population.pods < size.pods:
+            coming.append(world.population.comes())
+        came += sum(crowd.kind.size for crowd in coming)
+        await world.send_away(going)
+        await world.bring(coming)
+        await asyncio.sleep(max(0.0, began + now + STEP_SECONDS - time.monotonic()))
+    await world.all_bound(world.population.there)
+    await asyncio.sleep(REST_SECONDS)
+    steady = [each for each in samples if each["at_s"] >= WARM_UP * size.minutes * 60]
+    memory = trend([(each["at_s"], each["memory_mib"]) for each in steady])
+    queue = trend([(each["at_s"], each["waiting"]) for each in steady])
+    slow = trend([(at, wait) for at, wait in sorted(waits) if at >= WARM_UP * size.minutes * 60])
+    ordered = sorted(1000 * wait for _, wait in waits)
+    result = {
+        "minutes": size.minutes,
+        "nodes": size.nodes,
+        "pods": size.pods,
+        "pods_came": came,
+        "memory_mib": {**_told(memory), "most": round(max(each["memory_mib"] for each in samples))},
+        "waiting_pods": {**_told(queue), "most": max(each["waiting"] for each in samples)},
+        "wait_s": {
+            **_told(slow),
+            "p50_ms": round(percentile(ordered, 50)),
+            "p99_ms": round(percentile(ordered, 99)),
+        },
+        "unexplained": await _unexplained(world),
+    }
+    return result, samples
+
+
+def _sample(world: World, at: float) -> dict[str, float]:
+    waiting = world.waiting()
+    return {
+        "at_s": round(at, 1),
+        "memory_mib": round(world.memory_mib(), 1),
+        "waiting": float(len(waiting)),
+        "longest_s": round(max(waiting, default=0.0), 2),
+    }
+
+
+def _told(found: Trend) -> dict[str, Any]:
+    return {
+        "mean": round(found.mean, 2),
+        "a_minute": round(found.a_minute, 3),
+        "error": round(found.error, 3),
+        "flat": found.flat,
+    }
+
+
+async def _unexplained(world: World) -> list[str]:
+    """Gangs and pods that wait and are not told why."""
+    groups = (await world.api.get(GROUPS))["items"]
+    silent = [
+        f"PodGroup {each['metadata']['name']}"
+        for each in groups
+        if not (each.get("status") or {}).get("phase")
+        or (
+            each["status"]["phase"] not in ("Scheduled", "Running", "Finished")
+            and not _reason(each, "Scheduled")
+        )
+    ]
+    unbound = (await world.api.get(manifests.PODS, fieldSelector="spec.nodeName="))["items"]
+    silent += [f"Pod {each['metadata']['name']}" for each in unbound if not _reason(each, "PodScheduled")]
+    return silent
+
+
+def _reason(thing: dict[str, Any], kind: str) -> str:
+    conditions = (thing.get("status") or {}).get("conditions") or ()
+    return next((each.get("message") or "" for each in conditions if each["type"] == kind), "")

@@ -1,0 +1,116 @@
+"""Who comes and goes: gangs and lone pods, with whole cards and with slices, and some that fit nowhere. Pure.
+
+Half of the nodes have cards of a device plugin's, half have cards of Alnair's.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from alnair.api import names
+from alnair.sandbox.fleet import Owner, gpu_node
+from bench.manifests import NAMESPACE, Manifest, node_name
+
+CARDS: Final = 8
+CARD_MIB: Final = 40960
+TOO_MANY: Final = CARDS + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    name: str
+    size: int
+    requests: dict[str, str]
+    weight: float
+
+    @property
+    def fits(self) -> bool:
+        return self.requests.get(names.NVIDIA_GPU) != str(TOO_MANY)
+
+
+KINDS: Final = (
+    Kind("whole-8", 8, {names.NVIDIA_GPU: "1"}, 4),
+    Kind("slices-4", 4, {names.VGPU_MEMORY: "10", names.VGPU_COMPUTE: "25"}, 12),
+    Kind("slices-16", 16, {names.VGPU_MEMORY: "5"}, 4),
+    Kind("lone-slice", 1, {names.VGPU_MEMORY: "8"}, 16),
+    Kind("cpu-2", 2, {}, 4),
+    Kind("never", 2, {names.NVIDIA_GPU: str(TOO_MANY)}, 1),
+)
+NEVER: Final = KINDS[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """A gang, or a pod that is alone."""
+
+    name: str
+    kind: Kind
+
+    @property
+    def pod_names(self) -> list[str]:
+        return [f"{self.name}-{member}" for member in range(self.kind.size)]
+
+    @property
+    def is_gang(self) -> bool:
+        return self.kind.size > 1
+
+    def group(self) -> Manifest:
+        return {
+            "apiVersion": names.API_PODGROUP,
+            "kind": names.KIND_PODGROUP,
+            "metadata": {"name": self.name, "namespace": NAMESPACE},
+            "spec": {"minMember": self.kind.size},
+        }
+
+    def pods(self) -> Iterator[Manifest]:
+        asked = self.kind.requests
+        resources = {"requests": {"cpu": "100m", "memory": "128Mi", **asked}, "limits": asked}
+        labels = {"app": "soak", **({names.POD_GROUP_LABEL: self.name} if self.is_gang else {})}
+        for name in self.pod_names:
+            yield {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+                "spec": {
+                    "schedulerName": names.PROFILE_DEFAULT,
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [
+                        {"name": "main", "image": "registry.example/trainer:1", "resources": resources}
+                    ],
+                },
+            }
+
+
+class Population:
+    """Draws from a seed; the same seed, the same crowds in the same order."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(f"soak/{seed}")
+        self._number = 0
+        self.there: list[Crowd] = []
+
+    @property
+    def pods(self) -> int:
+        return sum(crowd.kind.size for crowd in self.there)
+
+    def comes(self, kind: Kind | None = None) -> Crowd:
+        self._number += 1
+        drawn = kind or self._chance.choices(KINDS, [each.weight for each in KINDS])[0]
+        crowd = Crowd(f"{drawn.name}-{self._number:06d}", drawn)
+        self.there.append(crowd)
+        return crowd
+
+    def goes(self) -> Crowd:
+        """Anybody."""
+        at = self._chance.randrange(len(self.there))
+        self.there[at], self.there[-1] = self.there[-1], self.there[at]
+        return self.there.pop()
+
+
+def node(number: int) -> Manifest:
+    """One of two has a device plugin; 300 pods fit, so that cards are what is short."""
+    owner: Owner = "device-plugin" if number % 2 else "alnair"
+    return gpu_node(node_name(number), model="A100", cards=CARDS, memory_mib=CARD_MIB, owner=owner, pods=300)
