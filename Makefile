@@ -24,11 +24,12 @@ PODS       ?= 3000
 FOLDER     ?=
 CASES      ?= 5000
 EVENTS     ?= 300
+MINUTES    ?= 10
 
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
               --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
-.PHONY: help venv demo test unit interleaved lint lock crds control-plane bench bench-extender conformance topology churn elastic clean
+.PHONY: help venv demo test unit interleaved lint lock crds control-plane bench bench-extender conformance topology churn elastic failover soak clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -93,6 +94,12 @@ churn: venv control-plane ## Pods of every GPU request come and go, cards fail; 
 
 elastic: venv control-plane ## Elastic gangs live through random events; sizes and idle cards judged, 15 min (SEED=n EVENTS=n FOLDER=for the log)
 	@PYTHONPATH=tests $(BIN)/python -m elastic --seed=$(SEED) --events=$(EVENTS) $(if $(FOLDER),--folder='$(FOLDER)')
+
+failover: venv control-plane ## Two replicas under load, the leader killed or paused 100 times, 25 min (SEED=n ROUNDS=n FOLDER=for the logs)
+	@PYTHONPATH=tests $(BIN)/python -m failover --seed=$(SEED) --rounds=$(or $(ROUNDS),100) $(if $(FOLDER),--folder='$(FOLDER)')
+
+soak: venv control-plane ## Recovery, a flood, and pods coming and going on 2,000 nodes (MINUTES=10); last line is JSON
+	@$(BIN)/python -m bench.soak --minutes=$(MINUTES) --seed=$(SEED) --plot=docs/bench/soak.svg
 
 clean: ## Remove what make wrote in the work tree (the compiled control plane in the cache folder stays)
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from conformance.drawing.dice import Dice
@@ -17,10 +15,9 @@ from elastic.driver import Driver
 from elastic.findings import IDLE, KINDS, RESTLESS
 from elastic.script import GANGS, Script
 from elastic.sizes import Sizes
-from harness.api import at
 from witness.checker import Checker
 from witness.findings import Finding
-from witness.hands import Hands
+from witness.meanwhile import beside, tick
 from witness.plane import Plane
 from witness.words import LEASES, NODES, TOPOLOGIES, Change
 
@@ -43,7 +40,6 @@ SILENCE: Final = PLACE + 6.0
 MOST_SECONDS_TO_REST: Final = 150.0
 EVENTS_A_STRETCH: Final = 60
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 2.8
-TICK_SECONDS: Final = 0.25
 UNMOVED: Final = (LEASES, NODES, TOPOLOGIES)
 """What is renewed for ever, or written by others."""
 
@@ -134,7 +130,7 @@ async def elastic(
     def tell(number: int, *, resting: bool = False) -> None:
         told(Progress(number, plane.history.revision, len(judges.findings), resting))
 
-    async with _beside(judges.read(), _tick(plane)) as check:
+    async with beside(judges.read(), tick(plane)) as check:
         await driver.furnish(stations)
         await plane.operator.start(timeout=60)
         for step in play.opening():
@@ -175,43 +171,6 @@ async def elastic(
         "seconds": round(time.monotonic() - began, 1),
     }
     return Outcome(judges.findings, figures)
-
-
-@asynccontextmanager
-async def _beside(*works: Any) -> AsyncIterator[Callable[[], None]]:
-    """These go on meanwhile; the function that is given tells whether they do."""
-    tasks = [asyncio.create_task(work) for work in works]
-
-    def check() -> None:
-        for task in tasks:
-            if task.done():
-                task.result()
-
-    try:
-        yield check
-    finally:
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
-
-
-async def _tick(plane: Plane) -> None:
-    """The history's clock: a Lease of our own, renewed a few times a second."""
-    hands = Hands(plane.api)
-    namespace = plane.operator.release.namespace
-    lease = {
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": {"name": "clock"},
-        "spec": {},
-    }
-    await hands.create(lease, namespace)
-    while True:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        await hands.call("PATCH", at("leases", namespace, "clock"), {"spec": {"renewTime": now}})
-        await asyncio.sleep(TICK_SECONDS)
 
 
 async def _to_rest(judges: Judges, driver: Driver, check: Callable[[], None]) -> None:
