@@ -29,7 +29,8 @@ MINUTES    ?= 10
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
               --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
-.PHONY: help venv demo test unit interleaved lint lock crds control-plane bench bench-extender conformance topology churn elastic failover soak clean
+.PHONY: help venv demo test unit interleaved lint lock crds deploy control-plane clean
+.PHONY: bench bench-extender soak conformance topology churn elastic failover
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -72,6 +73,9 @@ lock: venv ## Pin the dependencies anew into requirements/*.lock (names, version
 
 crds: venv ## Generate crds/ and the chart's copies from the models
 	$(BIN)/alnair crds --write crds
+
+deploy: venv ## Write deploy/static-pod.yaml from the chart
+	$(BIN)/python -m deploy.static_pod --write deploy/static-pod.yaml
 
 control-plane: venv ## Obtain the control plane: compiled once (about ten minutes on two cores), then cached
 	$(BIN)/alnair cluster build

@@ -4,4 +4,4 @@ Only the version stands here. Importing the package must never import one of its
 stays quick, and the sandbox stays usable without the operator's libraries.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

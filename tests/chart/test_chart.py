@@ -209,6 +209,12 @@ def test_a_profile_that_stands_twice_is_refused(helm: Any, values_file: Callable
         {"replica": 1},
         {"replicas": -1},
         {"replicas": "1"},
+        {"leaseDurationSeconds": 2},
+        {"leaseDurationSeconds": 7.5},
+        {"podDisruptionBudget": {"maxUnavailable": 0}},
+        {"podDisruptionBudget": {"minAvailable": 1}},
+        {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname"}]},
+        {"topologySpreadConstraints": {"maxSkew": 1}},
         {"profiles": []},
         {"profiles": "alnair"},
         {"crds": {"podgroups": False}},
@@ -413,6 +419,7 @@ def test_the_container_runs_the_operator_and_is_probed(render: Render) -> None:
         *("alnair", "run", "--config", "/etc/alnair/config.yaml"),
         *("--config-map", "blue-alnair"),
         *("--lease-namespace", "$(POD_NAMESPACE)", "--lease-name", "blue-alnair"),
+        *("--lease-duration", "15"),
         *("--metrics-port", "9090", "--liveness-port", "8080", "--host", "0.0.0.0"),
     ]
     ports = {port["name"]: port["containerPort"] for port in operator["ports"]}

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,26 +47,36 @@ def install(
         "--create-namespace",
         f"--values={written}",
     )
-    config = folder / "config.yaml"
-    stored = access.request("GET", f"/api/v1/namespaces/{namespace}/configmaps/{RELEASE}")
-    config.write_text(stored["data"]["config.yaml"], "utf-8")
     kubeconfig = access.token_kubeconfig(namespace, RELEASE, path=folder / "operator.kubeconfig")
-    return Installation(namespace, kubeconfig, config)
+    installed = Installation(namespace, kubeconfig, folder / "config.yaml")
+    fetch_config(access, installed)
+    return installed
 
 
-def wait_for_kinds(access: Access, *, seconds: float = 60) -> None:
+def fetch_config(access: Access, installed: Installation) -> None:
+    """What the kubelet does with the mounted ConfigMap, at first and after each change."""
+    stored = access.request("GET", f"/api/v1/namespaces/{installed.namespace}/configmaps/{RELEASE}")
+    unfinished = installed.config.with_suffix(".part")
+    unfinished.write_text(stored["data"]["config.yaml"], "utf-8")
+    unfinished.rename(installed.config)
+
+
+KINDS = (
+    (names.API_PODGROUP, names.PLURAL_PODGROUP),
+    (names.API_NRT, names.PLURAL_NRT),
+    (names.API_ALLOCATION, names.PLURAL_ALLOCATION),
+    (names.API_HOROVOD, names.PLURAL_HOROVOD),
+)
+
+
+def wait_for_kinds(access: Access, *, kinds: Sequence[tuple[str, str]] = KINDS, seconds: float = 60) -> None:
     """Until the apiserver serves Alnair's kinds, and not only knows their CRDs.
 
     Asked kind by kind: `kubectl wait` fails on a CRD that has no conditions yet, and an established one still
     answers "storage is (re)initializing" for a moment.
     """
     deadline = time.monotonic() + seconds
-    for version, plural in (
-        (names.API_PODGROUP, names.PLURAL_PODGROUP),
-        (names.API_NRT, names.PLURAL_NRT),
-        (names.API_ALLOCATION, names.PLURAL_ALLOCATION),
-        (names.API_HOROVOD, names.PLURAL_HOROVOD),
-    ):
+    for version, plural in kinds:
         while True:
             try:
                 access.request("GET", f"/apis/{version}/{plural}?limit=1")
