@@ -24,11 +24,13 @@ PODS       ?= 3000
 FOLDER     ?=
 CASES      ?= 5000
 EVENTS     ?= 300
+RUNS       ?= 300
+REPLAY     ?=
 
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
               --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
-.PHONY: help venv demo test unit interleaved lint lock crds control-plane bench bench-extender conformance topology churn elastic clean
+.PHONY: help venv demo test unit interleaved lint lock crds control-plane bench bench-extender conformance topology churn elastic chaos clean
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -93,6 +95,9 @@ churn: venv control-plane ## Pods of every GPU request come and go, cards fail; 
 
 elastic: venv control-plane ## Elastic gangs live through random events; sizes and idle cards judged, 15 min (SEED=n EVENTS=n FOLDER=for the log)
 	@PYTHONPATH=tests $(BIN)/python -m elastic --seed=$(SEED) --events=$(EVENTS) $(if $(FOLDER),--folder='$(FOLDER)')
+
+chaos: venv control-plane ## Kills at every write, then drawn fault histories, 50 min (SEED=n RUNS=n; REPLAY='gang-4 3:kill-after'; FOLDER=for logs)
+	@PYTHONPATH=tests $(BIN)/python -m chaos --seed=$(SEED) --runs=$(RUNS) $(if $(REPLAY),--replay='$(REPLAY)') $(if $(FOLDER),--folder='$(FOLDER)')
 
 clean: ## Remove what make wrote in the work tree (the compiled control plane in the cache folder stays)
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
