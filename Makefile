@@ -25,12 +25,14 @@ FOLDER     ?=
 CASES      ?= 5000
 EVENTS     ?= 300
 MINUTES    ?= 10
+RUNS       ?= 300
+REPLAY     ?=
 
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
               --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
 .PHONY: help venv demo test unit interleaved lint lock crds deploy control-plane clean
-.PHONY: bench bench-extender soak conformance topology churn elastic failover
+.PHONY: bench bench-extender soak conformance topology churn elastic failover chaos
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -104,6 +106,9 @@ failover: venv control-plane ## Two replicas under load, the leader killed or pa
 
 soak: venv control-plane ## Recovery, a flood, and pods coming and going on 2,000 nodes (MINUTES=10); last line is JSON
 	@$(BIN)/python -m bench.soak --minutes=$(MINUTES) --seed=$(SEED) --plot=docs/bench/soak.svg
+
+chaos: venv control-plane ## Kills at every write, then drawn fault histories, 50 min (SEED=n RUNS=n; REPLAY='gang-4 3:kill-after'; FOLDER=for logs)
+	@PYTHONPATH=tests $(BIN)/python -m chaos --seed=$(SEED) --runs=$(RUNS) $(if $(REPLAY),--replay='$(REPLAY)') $(if $(FOLDER),--folder='$(FOLDER)')
 
 clean: ## Remove what make wrote in the work tree (the compiled control plane in the cache folder stays)
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

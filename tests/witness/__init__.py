@@ -1,4 +1,4 @@
-"""The witness of `make churn` and `make elastic`: every revision of etcd, read as it is written, and judged.
+"""The witness of `make churn`, `elastic` and `chaos`: every revision of etcd, read as it is written, and judged.
 
 `history` reads, `checker` rebuilds who holds what and says where a promise is broken. What a pod asked for and which
 cards a node has is told to it by annotations of its own (`words`), so that it shares no reading and no arithmetic with

@@ -16,12 +16,16 @@ mismatches
     plugin's cards, whose record may follow within LATE seconds (decision 6);
     it was given what it asked for, and a pod that can never be served is never bound;
     its containers' environment, resolved as a kubelet does it, names exactly its cards (with `delivering`);
-    while it lives, bound, the record goes on saying so (`_judge_entry`), and so do the annotations;
-    no pod is in two records; an epoch never goes back.
+    while it lives, bound, the record goes on saying so (`_judge_entry`), and so do the annotations; one that was
+    deleted by force where the kubelet is out of reach counts as living until the node is ready or gone (`reach`);
+    it is bound once, and never anywhere else; no pod is in two records; an epoch never goes back.
 half_gangs
-    a gang's first commit has at least minMember pods (an elastic one's its least), places for members to come included.
+    a gang's first commit has at least minMember pods (an elastic one's its least), places for members to come included;
+    at rest, a gang of which anybody is bound has had that many bound since its record came to be.
 leaks
-    a record does not hold a place for a pod that is gone for longer than RELEASE seconds.
+    a record does not hold a place for a pod that is gone for longer than RELEASE seconds; at rest, not at all.
+noises
+    where all is at rest, nothing is written. Of that, and of gangs at rest, it knows by whoever tells it (`rests`).
 """
 
 from __future__ import annotations
@@ -31,11 +35,12 @@ from typing import Final
 
 from witness import delivered, requests, uses
 from witness.counted import Counted
-from witness.findings import HALF_GANG, LEAK, MISMATCH, OVER_ALLOCATION, Finding
+from witness.findings import HALF_GANG, LEAK, MISMATCH, NOISE, OVER_ALLOCATION, Finding
+from witness.reach import Reach
 from witness.seen import PLACE, Pod, Record, read_least, read_node, read_pod, read_record
 from witness.truth import Cards
 from witness.uses import Given, Use
-from witness.words import NEVER, Change
+from witness.words import GROUPS, LEASES, NEVER, PODS, RECORDS, Change
 
 GRACE: Final = 5.0
 LATE: Final = 120.0
@@ -58,7 +63,7 @@ class Checker:
         self._schedulers = schedulers
         self._delivering = delivering
         self._cards = Cards()
-        self._groups: dict[str, int] = {}
+        self._groups: dict[str, list[tuple[float, int]]] = {}  # UID -> since when it needs how many
         self._pods: dict[str, Pod] = {}  # by key
         self._living: dict[str, Pod] = {}  # by UID
         self._counted = Counted()
@@ -69,6 +74,12 @@ class Checker:
         self._late: dict[str, float] = {}  # UID of a bound pod whose record is due -> since
         self._gone: dict[str, float] = {}  # UID in a record whose pod is gone -> since
         self._left: dict[str, dict[str, float]] = {}  # group -> UID of a member that counted -> when it went
+        self._reach = Reach()
+        self._once_bound: dict[
+            str, set[str]
+        ] = {}  # UID of a record -> UIDs that were bound while it listed them
+        self._resting: set[str] = set()  # namespaces
+        self._last = Change(0, 0.0, LEASES, "", None)
         self._known: set[str] = set()
         self._unanswered: set[str] = set()
 
@@ -82,6 +93,10 @@ class Checker:
         return len(self._unanswered)
 
     def see(self, change: Change) -> None:
+        self._last = change
+        if change.kind in (PODS, RECORDS, GROUPS) and change.key.partition("/")[0] in self._resting:
+            what = f"{change.kind} {change.key} is written, where nothing was left to do"
+            self._say(NOISE, change, what, change.key)
         match change.kind:
             case "pods":
                 self._see_pod(change)
@@ -89,12 +104,38 @@ class Checker:
                 self._see_record(change)
             case "nodes":
                 self._cards.node(change.key, change.object, change.at)
-                self._counted.node(change.key, read_node(change.object), change.at)
+                node = read_node(change.object)
+                self._counted.node(change.key, node, change.at)
+                for uid in self._reach.node(change.key, node, change.at):
+                    if uid in self._entries:
+                        self._gone.setdefault(uid, change.at)
             case "noderesourcetopologies":
                 self._cards.topology(change.key, change.object, change.at)
             case "podgroups" if change.object is not None:
-                self._groups[change.object["metadata"]["uid"]] = read_least(change.object["spec"])
+                needs = self._groups.setdefault(change.object["metadata"]["uid"], [])
+                needs.append((change.at, read_least(change.object["spec"])))
         self._look_at_the_clock(change)
+
+    # -- rest ----------------------------------------------------------------------------------------------------
+
+    def rests(self, namespace: str) -> None:
+        """All that was begun there has come to its end: nothing may be half done, and nothing may be written."""
+        self._resting.add(namespace)
+        for key, record in self._records.items():
+            if not key.startswith(f"{namespace}/"):
+                continue
+            bound = {uid for uid in record.entries if (pod := self._living.get(uid)) is not None and pod.node}
+            once = self._once_bound.get(record.uid, set())
+            if record.group and bound and len(once) < record.min_member:
+                what = f"{len(once)} of the {record.min_member} that {key} needs were ever bound, at rest"
+                self._say(HALF_GANG, self._last, what, key)
+            for uid in sorted(record.entries.keys() - self._living.keys()):
+                if not self._reach.held(uid):
+                    self._say(LEAK, self._last, f"{key} still lists pod {uid}, which is gone, at rest", key)
+
+    def stirs(self, namespace: str) -> None:
+        """Something new is about to happen there."""
+        self._resting.discard(namespace)
 
     # -- pods ----------------------------------------------------------------------------------------------------
 
@@ -104,7 +145,8 @@ class Checker:
         if before is not None and _counts(before) and (after is None or not _counts(after)):
             self._left.setdefault(before.group, {})[before.uid] = change.at
         if before is not None and (after is None or after.uid != before.uid or not after.living):
-            self._ended(before, change.at)
+            vanished = before.living and (after is None or after.uid != before.uid)
+            self._ended(before, change.at, vanished=vanished)
         if after is None:
             return
         self._pods[change.key] = after
@@ -120,17 +162,23 @@ class Checker:
         else:
             self._unanswered.add(after.uid)
         was = before if before is not None and before.uid == after.uid else None
-        if after.node and (was is None or not was.node):
+        if was is not None and was.node and after.node != was.node:
+            what = f"{after} was bound to {was.node}, and is now bound to {after.node or 'nothing'}"
+            self._say(MISMATCH, change, what, str(after))
+        elif after.node and (was is None or not was.node):
             self._judge_bind(after, change)
         elif after.node and was is not None and (was.given, was.told) != (after.given, after.told):
             self._say(MISMATCH, change, f"the annotations of bound pod {after} changed", str(after))
 
-    def _ended(self, pod: Pod, at: float) -> None:
+    def _ended(self, pod: Pod, at: float, *, vanished: bool) -> None:
+        """`vanished`: it was deleted, and never said to have ended."""
         self._living.pop(pod.uid, None)
         self._unanswered.discard(pod.uid)
         self._late.pop(pod.uid, None)
         self._counted.ended(pod)
-        if pod.uid in self._entries:
+        if pod.uid in self._entries and not (
+            vanished and pod.node and self._reach.lost(pod.uid, pod.node, since=at - GRACE)
+        ):
             self._gone.setdefault(pod.uid, at)
 
     def _judge_bind(self, pod: Pod, change: Change) -> None:
@@ -144,6 +192,8 @@ class Checker:
             )
             return
         entries = self._entries.get(pod.uid, {})
+        for record in entries:
+            self._once_bound.setdefault(self._records[record].uid, set()).add(pod.uid)
         if entries:
             self._compare(pod, entries, change)
         elif not pod.group and not pod.given.parts:
@@ -210,10 +260,13 @@ class Checker:
         entries.pop(change.key, None)
         if entry is not None:
             entries[change.key] = entry
-            if uid not in self._living and uid in self._known:
+            if uid not in self._living and uid in self._known and not self._reach.held(uid):
                 self._gone.setdefault(uid, change.at)
         if not entries:
             del self._entries[uid]
+            if (node := self._reach.let_go(uid)) is not None:
+                what = f"pod {uid} is released; it was deleted by force on {node}, which is not ready"
+                self._say(MISMATCH, change, what, change.key, uid)
             since = self._gone.pop(uid, change.at)
             self.longest_release = max(self.longest_release, change.at - since)
         for card in self._take(uid, entries):
@@ -253,6 +306,7 @@ class Checker:
             return
         if entry is not None:
             self._late.pop(uid, None)
+            self._once_bound.setdefault(self._records[change.key].uid, set()).add(uid)
             if entry != pod.given:
                 what = f"the record says {entry} of bound {pod}, its annotations {pod.given}"
                 self._say(MISMATCH, change, what, change.key, str(pod))
@@ -263,7 +317,7 @@ class Checker:
     def _judge_gang(self, record: Record, change: Change) -> None:
         """Its first pods are enough of them; those that are done, or in an earlier group's record, count too, and so
         does one that went within the last GRACE seconds, of which the operator may not have heard."""
-        needed = self._groups.get(record.owner, record.min_member)
+        needed = self._needed(record, since=change.at - GRACE)
         if record.min_member < needed:
             needed -= sum(
                 pod.group == record.group and pod.uid not in record.entries and _counts(pod)
@@ -276,6 +330,15 @@ class Checker:
         if record.min_member < needed or len(record.held) < record.min_member:
             what = f"{change.key} commits {len(record.held)} pods of a gang that needs {needed}"
             self._say(HALF_GANG, change, f"{what} and says {record.min_member}", change.key)
+
+    def _needed(self, record: Record, *, since: float) -> int:
+        """The fewest that its group needed at some time since then."""
+        fewest: list[int] = []
+        for at, least in reversed(self._groups.get(record.owner, [])):
+            fewest.append(least)
+            if at <= since:
+                break
+        return min(fewest, default=record.min_member)
 
     def _only_kept(self, card: str, gained: set[str], then: dict[str, Given], now: dict[str, Given]) -> bool:
         """What its pods had of the card is kept for others to come, and no more: nothing is given by that."""

@@ -10,6 +10,8 @@ MISMATCH: Final = "mismatches"
 LEAK: Final = "leaks"
 HALF_GANG: Final = "half_gangs"
 KINDS: Final = (OVER_ALLOCATION, MISMATCH, LEAK, HALF_GANG)
+NOISE: Final = "noises"
+"""Something was written where all was at rest; only who tells the checker of rest can have such a finding."""
 
 
 @dataclass(frozen=True, slots=True)

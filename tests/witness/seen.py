@@ -45,6 +45,8 @@ class Pod:
 class Node:
     gpus: int | None
     """Allocatable nvidia.com/gpu; None where the node does not advertise it."""
+    ready: bool = True
+    """False: its kubelet is out of reach, and what ran there may run on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +129,10 @@ def _cards_of(container: Object) -> int:
 def read_node(manifest: Object | None) -> Node | None:
     if manifest is None:
         return None
-    advertised = ((manifest.get("status") or {}).get("allocatable") or {}).get(names.NVIDIA_GPU)
-    return Node(None if advertised is None else int(advertised))
+    status = manifest.get("status") or {}
+    advertised = (status.get("allocatable") or {}).get(names.NVIDIA_GPU)
+    said = {each["type"]: each["status"] for each in status.get("conditions") or []}
+    return Node(None if advertised is None else int(advertised), said.get("Ready", "True") == "True")
 
 
 def read_record(manifest: Object | None) -> Record:

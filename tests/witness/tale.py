@@ -73,12 +73,12 @@ class Tale:
 
     # -- nodes
 
-    def node(self, name: str, *cards: Card, gpus: int | None = None) -> int:
+    def node(self, name: str, *cards: Card, gpus: int | None = None, ready: bool = True) -> int:
         allocatable = {} if gpus is None else {names.NVIDIA_GPU: str(gpus)}
         annotations = {CARDS: truth.told(cards)}
-        return self.change(
-            NODES, name, {"metadata": {"annotations": annotations}, "status": {"allocatable": allocatable}}
-        )
+        conditions = [{"type": "Ready", "status": "True" if ready else "Unknown"}]
+        status = {"allocatable": allocatable, "conditions": conditions}
+        return self.change(NODES, name, {"metadata": {"annotations": annotations}, "status": status})
 
     def topology(self, name: str, *cards: Card) -> int:
         return self.change(TOPOLOGIES, name, {"metadata": {"annotations": {CARDS: truth.told(cards)}}})
@@ -127,6 +127,11 @@ class Tale:
 
     def annotate(self, name: str, key: str, value: str) -> int:
         self._pods[name]["metadata"]["annotations"][key] = value
+        return self._write(name)
+
+    def moved(self, name: str, node: str) -> int:
+        """What no apiserver should ever let happen."""
+        self._pods[name]["spec"]["nodeName"] = node
         return self._write(name)
 
     def phase(self, name: str, phase: str) -> int:

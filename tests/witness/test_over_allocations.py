@@ -309,7 +309,7 @@ def test_more_than_a_lost_member_had_is_not_kept_of_a_lost_card(tale: Tale) -> N
 
 
 def test_cards_by_number_that_are_promised_count_beside_those_in_use(tale: Tale) -> None:
-    tale.counted("x", 1)
+    tale.counted("z", 1)
     kept = [place(number, "p", counts={"main": 1}) for number in (1, 2)]
     grown(tale, kept[0])
     assert tale.findings == []

@@ -1,0 +1,162 @@
+"""All runs of a `make chaos`: crash points of every scenario, then drawn histories, each failure made small.
+
+Runs are worked off by as many slots as there are, side by side; which run comes into which slot is chance and does not
+matter, for each has nodes, a namespace and operators of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from chaos.faults import KILLS, Fault, History, smaller
+from chaos.plane import Plane
+from chaos.run import Outcome, Run
+from witness.findings import Finding
+
+DRY_RUNS: Final = 2
+MOST_SHRINKING: Final = 12
+"""Runs that are spent on making one failure small."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is told at the end."""
+
+    crash_points: Counter[str] = field(default_factory=Counter)
+    """Scenario -> kills that met their call."""
+    not_reached: Counter[str] = field(default_factory=Counter)
+    """Kills whose call never came: no crash point, for the run was another than the dry one."""
+    calls: dict[str, int] = field(default_factory=dict)
+    histories: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    recoveries: list[float] = field(default_factory=list)
+    failures: list[Outcome] = field(default_factory=list)
+    violations: int = 0
+
+    def add(self, outcome: Outcome) -> None:
+        self.recoveries += outcome.recoveries
+        self.violations += len(outcome.findings)
+        if outcome.failed:
+            self.failures.append(outcome)
+
+    def figures(self, plane: Plane) -> dict[str, Any]:
+        recoveries = sorted(self.recoveries)
+        return {
+            "crash_points": {**dict(sorted(self.crash_points.items())), "total": self.crash_points.total()},
+            "histories": self.histories,
+            "revisions": plane.court.revisions,
+            "violations": self.violations + len(plane.court.unclaimed()),
+            "recovery_p50_s": quantile(recoveries, 0.50),
+            "recovery_p99_s": quantile(recoveries, 0.99),
+            "recoveries": len(recoveries),
+            "not_reached": self.not_reached.total(),
+            "faults": dict(sorted(self.faults.items())),
+            "lost_leases": sum(slot.lost_leases for slot in plane.slots),
+        }
+
+
+def quantile(numbers: list[float], part: float) -> float | None:
+    """Of sorted numbers; the nearest one that is there."""
+    return round(numbers[min(len(numbers) - 1, int(part * len(numbers)))], 2) if numbers else None
+
+
+class Campaign:
+    def __init__(
+        self,
+        plane: Plane,
+        *,
+        told: Callable[[str], None] = lambda _: None,
+        on_failure: Callable[[Outcome, History], None] = lambda *_: None,
+    ) -> None:
+        self.tally = Tally()
+        self._plane = plane
+        self._told = told
+        self._on_failure = on_failure
+
+    async def crash_points(self, scenarios: Iterable[str], *, only: Iterable[int] | None = None) -> None:
+        """A dry run of each counts its calls; then the operator is killed at each of them, before and after."""
+        names = list(scenarios)
+        dry = [History(name) for name in names for _ in range(DRY_RUNS)]
+
+        def counted(outcome: Outcome) -> None:
+            self.tally.add(outcome)
+            name = outcome.history.scenario
+            self.tally.calls[name] = max(self.tally.calls.get(name, 0), outcome.calls)
+            self._told(f"{name}: {outcome.calls} calls in {outcome.seconds:.1f} s")
+
+        await self.work_off(dry, counted)
+        points = [
+            History(name, (Fault(number, word),))
+            for name in names
+            for number in range(1, self.tally.calls.get(name, 0) + 1)
+            if only is None or number in only
+            for word in KILLS
+        ]
+        done = 0
+
+        def killed(outcome: Outcome) -> None:
+            nonlocal done
+            done += 1
+            self.tally.add(outcome)
+            tally = self.tally.crash_points if outcome.met else self.tally.not_reached
+            tally[outcome.history.scenario] += 1
+            self._told(
+                f"{done} of {len(points)} crash points, {self.tally.violations} violations; "
+                f"{outcome.history} in {outcome.seconds:.1f} s"
+            )
+
+        await self.work_off(points, killed)
+
+    async def histories(self, histories: Iterable[History]) -> None:
+        wanted = list(histories)
+
+        def done(outcome: Outcome) -> None:
+            self.tally.histories += 1
+            self.tally.add(outcome)
+            self.tally.faults.update(fault.word for fault in outcome.met)
+            self._told(
+                f"{self.tally.histories} of {len(wanted)} histories, {self.tally.violations} violations; "
+                f"{outcome.history} in {outcome.seconds:.1f} s"
+            )
+
+        await self.work_off(wanted, done)
+
+    async def work_off(self, histories: list[History], done: Callable[[Outcome], None]) -> None:
+        waiting = list(reversed(histories))
+
+        async def worker(index: int) -> None:
+            slot = self._plane.slots[index]
+            while waiting:
+                history = waiting.pop()
+                outcome = await Run(slot, history, self._plane.court).carry_out()
+                done(outcome)
+                if outcome.failed:
+                    self._on_failure(outcome, await self._shrunk(index, history))
+
+        async with asyncio.TaskGroup() as workers:
+            for index in range(len(self._plane.slots)):
+                workers.create_task(worker(index))
+
+    async def _shrunk(self, index: int, history: History) -> History:
+        """Greedily, the fewest of its faults that still fail."""
+        slot, left = self._plane.slots[index], MOST_SHRINKING
+        found = True
+        while found and len(history.faults) > 1:
+            found = False
+            for fewer in smaller(history):
+                if left == 0:
+                    return history
+                left -= 1
+                if (await Run(slot, fewer, self._plane.court).carry_out()).failed:
+                    history, found = fewer, True
+                    break
+        return history
+
+
+def unexplained(plane: Plane) -> list[Finding]:
+    """Findings about no run in particular."""
+    return plane.court.unclaimed()

@@ -1,0 +1,173 @@
+"""What each fault does to the call that it meets. What it takes away comes back by itself, a moment later.
+
+A fault is carried out while its call waits: a node that is deleted at a Binding is deleted between commit and bind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from chaos.faults import Fault
+from chaos.proxy import Forward
+from chaos.replica import Replica
+from chaos.wire import Answer, refusal
+from harness.api import at
+from harness.builders import pod
+from witness.stations import Station
+from witness.words import Object
+
+if TYPE_CHECKING:
+    from chaos.run import Run
+
+AWAY_SECONDS: Final = 1.0
+RETRY_SECONDS: Final = 1
+STOLEN: Final = "60"
+"""Cores that a competitor takes of a node that has 64."""
+
+
+async def meddle(run: Run, replica: Replica, fault: Fault, forward: Forward) -> Answer | None:
+    """What the operator hears; None is a cut connection."""
+    word, number = fault.word, fault.argument
+    if word.startswith("kill") or word == "pause":
+        return await _end(run, replica, word, forward)
+    if word.endswith("watches") or word.startswith("stale"):
+        _watches(run, replica, word, number)
+        return await forward()
+    if word in ("drop", "drop-answer", "late", "slow", "twice", "answer"):
+        return await _answer(replica, word, number, forward)
+    await _hands(run, word, number)
+    return await forward()
+
+
+async def _end(run: Run, replica: Replica, word: str, forward: Forward) -> Answer | None:
+    if word == "pause":
+        replica.may_end = True
+        replica.stop()
+        run.struck(replica)
+        await run.slot.successor(replica)
+        replica.carry_on()
+        return await forward()  # however late: it must not do harm
+    replica.doomed = True
+    if word == "kill-after":
+        await forward()
+    replica.kill()
+    run.struck(replica)
+    if word == "kill-late":
+        run.spawn(_land(run, replica, forward))
+    return None
+
+
+async def _land(run: Run, replica: Replica, forward: Forward) -> None:
+    await run.slot.successor(replica)
+    await forward()
+
+
+async def _answer(replica: Replica, word: str, number: int, forward: Forward) -> Answer | None:
+    match word:
+        case "answer":
+            return refusal(number, retry_after=RETRY_SECONDS if number == 429 else None)
+        case "drop-answer":
+            await forward()
+        case "late":
+            replica.door.spawn(_later(number, forward))
+        case "slow":
+            await asyncio.sleep(number)
+            return await forward()
+        case "twice":
+            answer = await forward()
+            await forward()
+            return answer
+    return None
+
+
+async def _later(seconds: float, forward: Forward) -> None:
+    await asyncio.sleep(seconds)
+    await forward()
+
+
+def _watches(run: Run, replica: Replica, word: str, number: int) -> None:
+    door = replica.door
+    match word:
+        case "cut-watches":
+            door.cut_watches()
+        case "hold-watches":
+            door.hold_watches(number)
+        case "rewind-watches":
+            door.rewind_watches(run.version)
+        case "stale-pods":
+            door.lag("/api/v1/pods", run.version)
+        case "stale-nodes":
+            door.lag("/api/v1/nodes", run.version)
+
+
+# -- others' hands ---------------------------------------------------------------------------------------------------
+
+
+async def _hands(run: Run, word: str, number: int) -> None:
+    if run.ending:
+        return  # whatever came back now would never leave
+    match word:
+        case "delete-node" | "cordon-node" | "relabel-node":
+            await _node(run, word, run.stations[number % len(run.stations)])
+        case "delete-member" | "recreate-member":
+            await _member(run, number, at_once=word == "recreate-member")
+        case "compete":
+            await _compete(run, run.stations[number % len(run.stations)])
+        case _:
+            await _least(run, 1 if word == "raise-least" else -1)
+
+
+async def _node(run: Run, word: str, station: Station) -> None:
+    changed = {
+        "delete-node": replace(station, absent=True),
+        "cordon-node": replace(station, cordoned=True),
+        "relabel-node": replace(station, rack="elsewhere"),
+    }[word]
+    await run.befall(station.name, changed)
+    run.mend(AWAY_SECONDS, lambda: run.befall(station.name, station))
+
+
+async def _member(run: Run, number: int, *, at_once: bool) -> None:
+    """A pod of the scenario's is deleted; another of its name comes, at once or after a while."""
+    team = run.scenario.teams[number % len(run.scenario.teams)]
+    place = number % len(team.members)
+    if not await run.stage.there(team, place):
+        return
+    await run.stage.go(team, (place,))
+    if not team.controlled:
+        run.mend(0 if at_once else AWAY_SECONDS, lambda: run.stage.come(team, (place,)))
+
+
+async def _compete(run: Run, station: Station) -> None:
+    """Somebody else's pod is bound to the node, and leaves."""
+    name = f"thief-{run.calls}"
+    manifest = pod(name).by("somebody-else").asking(cpu=STOLEN).manifest()
+    await run.slot.hands.create(manifest, run.namespace)
+    target: Object = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name},
+        "target": {"kind": "Node", "name": station.name},
+    }
+    path = at("pods", run.namespace, name)
+    await run.slot.hands.call("POST", f"{path}/binding", target)
+    run.mend(AWAY_SECONDS, lambda: run.slot.hands.delete(path))
+
+
+async def _least(run: Run, by: int) -> None:
+    team = run.scenario.teams[0]
+    if not team.least:
+        return
+    path = at("podgroups", run.namespace, team.name)
+
+    def edit(least: int) -> Object:
+        return {"spec": {"minMember": max(1, least)}}
+
+    await run.slot.hands.call("PATCH", path, edit(team.least + by))
+
+    async def back() -> None:
+        await run.slot.hands.call("PATCH", path, edit(team.least))
+
+    run.mend(AWAY_SECONDS, back)

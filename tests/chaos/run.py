@@ -1,0 +1,231 @@
+"""One run: a scenario in a namespace of its own, faults at its calls, and what came of it.
+
+    the nodes are there, one operator leads, another stands by
+    the steps, each waiting for its own; the faults meet the calls as these go by
+    at rest: what the scenario says is bound, the records say the same, nobody writes any more
+    everybody leaves; no record stays
+
+What did not come within the patience is a failure of the run, and so is whatever the checker found about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from chaos.calls import BINDING, Call
+from chaos.court import Court
+from chaos.faults import Fault, History
+from chaos.meddling import meddle
+from chaos.proxy import BROKEN, Forward
+from chaos.replica import Replica
+from chaos.scenario import During
+from chaos.scenarios import SCENARIOS
+from chaos.slot import Slot
+from chaos.stage import Stage
+from chaos.wire import Answer, refusal
+from harness.api import NotInTime
+from witness.findings import Finding
+from witness.stations import Station
+
+SILENT_SECONDS: Final = 1.0
+"""At rest, nothing is written for so long, and nobody may begin."""
+FORBIDDEN: Final = 403
+
+
+@dataclass(slots=True)
+class Outcome:
+    history: History
+    calls: int
+    """Counted ones, in all."""
+    met: list[Fault]
+    """The faults whose call came."""
+    findings: list[Finding]
+    recoveries: list[float] = field(default_factory=list)
+    """Seconds from each kill or pause to the next bind or word of the ledger's; where nothing was left to do, to the
+    next leader."""
+    told: list[str] = field(default_factory=list)
+    """The calls by number, with the replica that made each."""
+    seconds: float = 0.0
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.findings)
+
+
+class Run:
+    def __init__(self, slot: Slot, history: History, court: Court) -> None:
+        self.slot = slot
+        self.history = history
+        self.scenario = SCENARIOS[history.scenario]
+        self.namespace = slot.namespace()
+        self.pool = slot.pool(self.scenario)
+        self.stations: list[Station] = list(self.scenario.settled(self.pool))
+        self.stage = Stage(self)
+        self.calls = 0
+        self.told: list[str] = []
+        self.last_call = 0.0
+        self.version = ""
+        self.durings: list[During] = []
+        self.happened = asyncio.Event()
+        """No `During` waits for its call any more."""
+        self.refused: set[str] = set()
+        self.ending = False
+        self._court = court
+        self._now = {station.name: station for station in self.stations}
+        self._due = {fault.at: fault for fault in history.faults}
+        self._met: list[Fault] = []
+        self._passed: dict[str, int] = {}  # resource -> calls since a During came
+        self._struck: tuple[Replica, float] | None = None
+        self._recoveries: list[float] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._wrong: list[str] = []
+
+    async def carry_out(self) -> Outcome:
+        began = time.monotonic()
+        slot = self.slot
+        await asyncio.gather(slot.furnish(self.scenario), slot.ready(), self._settle_in())
+        slot.guest = self
+        self.last_call = time.monotonic()
+        try:
+            for step in self.scenario.steps:
+                await self.stage.do(step)
+            await self._recovered()
+            await self._silent()
+            self.ending = True
+            await self.stage.clear()
+            await self._recovered()
+        except (NotInTime, TimeoutError) as late:
+            self._wrong.append(f"does not converge: {late}")
+        finally:
+            slot.guest = None
+            for task in list(self._tasks):
+                task.cancel()
+            for result in await asyncio.gather(*self._tasks, return_exceptions=True):
+                if isinstance(result, Exception) and not isinstance(result, BROKEN):
+                    self._wrong.append(f"the run itself failed: {result!r}")
+        self._wrong += await slot.bury()
+        findings = await self._court.verdict(self.namespace, self.pool, self._wrong)
+        if findings:
+            await slot.start_anew()
+        elif len(slot.replicas) < 2:
+            await slot.start_one()  # it comes up while the next run is made ready
+        return Outcome(
+            self.history,
+            self.calls,
+            self._met,
+            findings,
+            self._recoveries,
+            self.told,
+            time.monotonic() - began,
+        )
+
+    async def _settle_in(self) -> None:
+        api = self.slot.api
+        made = await api.call("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
+        account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts"
+        await self.slot.hands.call("POST", account, {"metadata": {"name": "default"}})
+        self.version = made["metadata"]["resourceVersion"]
+
+    # -- calls ---------------------------------------------------------------------------------------------------
+
+    async def meet(self, replica: Replica, call: Call, forward: Forward) -> Answer | None:
+        if not self._concerns(call):
+            return await forward()
+        self.calls += 1
+        number = self.calls
+        self.last_call = time.monotonic()
+        line = f"{number} {replica.name}: {call}"
+        self.told.append(line)
+        await self._during(call)
+        fault = self._due.pop(number, None)
+        if fault is not None:
+            self._met.append(fault)
+            answer = await meddle(self, replica, fault, self._admit(call, forward))
+        else:
+            answer = await self._admit(call, forward)()
+        said = answer.status if answer is not None else "no answer"
+        self.told[number - 1] = f"{line} -> {said}" + (f"  [{fault.word}]" if fault else "")
+        self.last_call = time.monotonic()
+        if answer is not None and answer.good and call.places:
+            self._served(replica)
+        return answer
+
+    def _concerns(self, call: Call) -> bool:
+        """Only what it writes about this run has a number: other runs' nodes are seen by all operators."""
+        return call.counted and (
+            call.namespace == self.namespace if call.namespace else call.name in self._now
+        )
+
+    def _admit(self, call: Call, forward: Forward) -> Forward:
+        if call.resource == BINDING and call.name in self.refused:
+
+            async def refuse() -> Answer:
+                return refusal(FORBIDDEN)
+
+            return refuse
+        return forward
+
+    async def _during(self, call: Call) -> None:
+        for during in list(self.durings):
+            if during.resource == call.resource:
+                self._passed[call.resource] = self._passed.get(call.resource, 0) + 1
+                if self._passed[call.resource] == during.nth:
+                    for step in during.steps:
+                        await self.stage.do(step)
+                    self.durings.remove(during)
+        if not self.durings:
+            self.happened.set()
+
+    # -- what faults do to the run
+
+    def struck(self, replica: Replica) -> None:
+        """It is dead, or as good as that."""
+        self._struck = (replica, time.monotonic())
+        if any(fault.word.startswith(("kill", "pause")) for fault in self._due.values()):
+            self.spawn(self.slot.start_one())  # the next one will be needed
+
+    def _served(self, replica: Replica) -> None:
+        if self._struck is not None and replica is not self._struck[0]:
+            self._recoveries.append(time.monotonic() - self._struck[1])
+            self._struck = None
+
+    async def _recovered(self) -> None:
+        """Where nothing was left to do, it is enough that somebody leads."""
+        if self._struck is not None:
+            replica, at = self._struck
+            successor = await self.slot.successor(replica)
+            self._struck = None
+            self._recoveries.append(max(0.0, successor.led_at - at))
+
+    async def befall(self, name: str, after: Station) -> None:
+        before, self._now[name] = self._now[name], after
+        await self.slot.hands.befall(before, after)
+
+    def mend(self, seconds: float, deed: Callable[[], Awaitable[None]]) -> None:
+        async def later() -> None:
+            await asyncio.sleep(seconds)
+            await deed()
+
+        self.spawn(later())
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        if not task.cancelled() and task.exception() is None:
+            self._tasks.discard(task)
+
+    def unsettled(self) -> bool:
+        """Something that a fault took away has not come back yet."""
+        return any(not task.done() for task in self._tasks)
+
+    async def _silent(self) -> None:
+        await self._court.rests(self.namespace)
+        await asyncio.sleep(SILENT_SECONDS)
+        await self._court.stirs(self.namespace)

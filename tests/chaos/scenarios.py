@@ -1,0 +1,148 @@
+"""The scenarios. Each is as small as shows what it is about; cards have 16 GiB, so that a slice of 16 fills one."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from chaos.calls import BINDING
+from chaos.scenario import (
+    Anew,
+    Befall,
+    Come,
+    During,
+    Go,
+    GoWhoIsBound,
+    Happened,
+    Refuse,
+    Rest,
+    Scenario,
+    Shape,
+    Team,
+    counted,
+    gang,
+    hurt,
+    lone,
+    plain,
+    rest,
+    slice_of,
+    station,
+)
+
+FULL: Final = slice_of(16)
+HALF: Final = slice_of(8, compute=50)
+
+
+def _single() -> Scenario:
+    one = lone("one", FULL)
+    return Scenario("single", (station("a", 1),), (one,), (Come(one), rest(one=1)))
+
+
+def _gang_of_one() -> Scenario:
+    one = gang("one", 1, HALF)
+    return Scenario("gang-1", (station("a", 1),), (one,), (Come(one), rest(one=1)))
+
+
+def _gang_of_four() -> Scenario:
+    team = gang("team", 4, FULL)
+    nodes = (station("a", 2), station("b", 2))
+    return Scenario("gang-4", nodes, (team,), (Come(team), rest(team=4)))
+
+
+def _gang_of_sixteen() -> Scenario:
+    team = gang("team", 16, FULL)
+    nodes = tuple(station(name, 4) for name in "abcd")
+    return Scenario("gang-16", nodes, (team,), (Come(team), rest(team=16)))
+
+
+def _unlike() -> Scenario:
+    """A launcher without a card, four halves, and three that need a card each: one gang on one full node and a bit."""
+    shapes: tuple[Shape, ...] = (plain(), HALF, HALF, HALF, HALF, FULL, FULL, FULL)
+    team = Team("team", shapes, least=8)
+    nodes = (station("a", 4), station("b", 1))
+    return Scenario("unlike", nodes, (team,), (Come(team), rest(team=8)))
+
+
+def _rivals() -> Scenario:
+    """Two gangs, and room for one of them: one is bound whole, the other not at all, until the first leaves."""
+    one, two = gang("one", 4, FULL), gang("two", 4, FULL)
+    either = Rest((MappingProxyType({"one": 4, "two": 0}), MappingProxyType({"one": 0, "two": 4})))
+    steps = (Come(one), Come(two), either, GoWhoIsBound((one, two)), either)
+    return Scenario("rivals", (station("a", 4),), (one, two), steps)
+
+
+def _grown() -> Scenario:
+    """Members come to a gang that is bound already, and leave it again."""
+    team = gang("team", 7, FULL, least=4)
+    first, more = (0, 1, 2, 3), (4, 5, 6)
+    steps = (Come(team, first), rest(team=4), Come(team, more), rest(team=7), Go(team, (2, 5)), rest(team=5))
+    return Scenario("grown", (station("a", 4), station("b", 3)), (team,), steps)
+
+
+def _torn() -> Scenario:
+    """A member is deleted while its gang is being bound, and comes again under its name."""
+    team = gang("team", 6, FULL)
+    steps = (
+        During(BINDING, 3, (Go(team, (5,)),)),
+        Come(team),
+        Happened(),
+        Come(team, (5,)),
+        rest(team=6),
+    )
+    return Scenario("torn", (station("a", 3), station("b", 3)), (team,), steps)
+
+
+def _failing_card() -> Scenario:
+    """A card fails under a gang: who holds it keeps it, nobody else is given any of it, and then it is well again."""
+    team, late = gang("team", 3, HALF), gang("late", 2, HALF)
+    node = station("a", 2)
+    steps = (
+        Come(team),
+        rest(team=3),
+        Befall(0, hurt(hurt(node, 0), 1)),
+        Come(late),
+        rest(team=3, late=0),
+        Befall(0, node),
+        rest(team=3, late=0),
+        Go(team, (0,)),
+        rest(team=2, late=2),
+    )
+    return Scenario("failing-card", (node,), (team, late), steps)
+
+
+def _rolled_back() -> Scenario:
+    """One member can never be bound: the others are taken back, and come again when it can."""
+    team = Team("team", (FULL,) * 4, least=4, timeout=2, controlled=True)
+    steps = (
+        Refuse("team-3"),
+        Come(team),
+        Anew(team, 3),
+        Refuse("team-3", allow=True),
+        rest(team=4),
+    )
+    return Scenario("rolled-back", (station("a", 4),), (team,), steps)
+
+
+def _counted() -> Scenario:
+    """A gang that holds numbers of a device plugin's cards, decided by its record's creation, and a lone pod beside."""
+    team, one = gang("team", 3, counted()), lone("one", counted())
+    node = station("a", 4, source="device-plugin")
+    return Scenario("counted", (node,), (team, one), (Come(team), Come(one), rest(team=3, one=1)))
+
+
+SCENARIOS: Final = {
+    made.name: made
+    for made in (
+        _single(),
+        _gang_of_one(),
+        _gang_of_four(),
+        _gang_of_sixteen(),
+        _unlike(),
+        _rivals(),
+        _grown(),
+        _torn(),
+        _failing_card(),
+        _rolled_back(),
+        _counted(),
+    )
+}

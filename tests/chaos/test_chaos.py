@@ -1,0 +1,47 @@
+"""A fixed small part of the chaos; `make chaos` does the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chaos import plane
+from chaos.campaign import Campaign, quantile
+from chaos.faults import parse
+from chaos.run import Outcome
+
+HISTORIES = (
+    "gang-4 2:kill-before",
+    "gang-4 4:kill-after",
+    "torn 2:kill-after",
+    "torn 5:kill-before",
+    "gang-4 3:pause",
+    "gang-4 1:answer=503 2:drop 4:drop-answer 6:twice",
+    "torn 1:cut-watches 3:answer=409 5:late=1 6:hold-watches=2",
+    "gang-4 2:rewind-watches 3:stale-pods 5:slow=1",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # a minute by itself, but it waits for a machine that has more to do
+async def test_whatever_is_killed_cut_or_repeated_gangs_end_whole(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def failed(outcome: Outcome, _: object) -> None:
+        told.append(f"{outcome.history}:\n" + "\n".join(map(str, (*outcome.findings, *outcome.told))))
+
+    async with plane.start(tmp_path, slots=2) as running:
+        campaign = Campaign(running, on_failure=failed)
+        await campaign.histories(map(parse, HISTORIES))
+        figures = campaign.tally.figures(running)
+    assert figures["violations"] == 0, "\n".join(told)
+    wanted = sorted(fault.word for text in HISTORIES for fault in parse(text).faults)
+    assert sorted(campaign.tally.faults.elements()) == wanted, "every fault has met its call"
+    assert figures["recoveries"] == 5
+
+
+def test_quantiles_are_numbers_that_were_there() -> None:
+    numbers = [float(number) for number in range(1, 101)]
+    assert (quantile(numbers, 0.5), quantile(numbers, 0.99)) == (51.0, 100.0)
+    assert quantile([], 0.5) is None
