@@ -7,8 +7,10 @@ import os
 import signal
 import ssl
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import yaml
@@ -43,8 +45,18 @@ class Gate:
 class Replica:
     """`leading` is done once it leads and is ready; until then it stands by."""
 
-    def __init__(self, gate: Gate, release: Release, folder: Path, name: str, meet: Meet) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        release: Release,
+        folder: Path,
+        name: str,
+        meet: Meet,
+        *,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.name = name
+        self._environment = environment
         self.door = Door(gate.upstream, gate.tls, meet)
         self.standing_by = asyncio.Event()
         """It has asked for the Lease."""
@@ -75,7 +87,9 @@ class Replica:
         own = replace(
             self._release, installed=replace(self._release.installed, kubeconfig=path), delivering=False
         )
-        self.operator = Operator(own, self._folder, name=self.name, flags=(LEASE,))
+        self.operator = Operator(
+            own, self._folder, name=self.name, flags=(LEASE,), environment=self._environment
+        )
         self.leading = asyncio.create_task(self._lead(), name=f"{self.name} leads")
 
     async def _lead(self) -> None:

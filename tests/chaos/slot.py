@@ -41,6 +41,8 @@ class Slot:
         self.hands = Hands(api)
         self.release = release
         self.guest: Guest | None = None
+        self.environment: dict[str, str] = {}
+        """Of the operators that are started from now on."""
         self.lost_leases = 0
         self.replicas: list[Replica] = []
         self._gate = gate
@@ -79,7 +81,7 @@ class Slot:
     async def start_one(self) -> None:
         self._started += 1
         name = f"{self.name}-replica-{self._started}"
-        made = Replica(self._gate, self.release, self._folder, name, self._meet)
+        made = Replica(self._gate, self.release, self._folder, name, self._meet, environment=self.environment)
         await made.start()
         self.replicas.append(made)
 

@@ -24,8 +24,10 @@ from typing import Final, TypeVar
 from elastic.findings import ABOVE_MAX, BELOW_MIN, FLAP, UNCOMMITTED
 from elastic.seen import Group, Shape, Target, read_group, read_shape, read_target
 from witness.findings import Finding
+from witness.history import told_time
+from witness.meanwhile import CLOCK
 from witness.seen import Pod, Record, read_pod, read_record
-from witness.words import DEPLOYMENTS, GROUPS, NODES, PODS, RECORDS, STATEFUL_SETS, Change, Object
+from witness.words import DEPLOYMENTS, GROUPS, LEASES, NODES, PODS, RECORDS, STATEFUL_SETS, Change, Object
 
 T = TypeVar("T")
 
@@ -62,7 +64,19 @@ class Picture:
 class _Turn:
     grown: bool
     at: float
+    heard: float
+    """What the clock's Lease said last by then: it was not earlier."""
     what: str
+
+
+@dataclass(slots=True)
+class _Suspect:
+    """A change that looks too hasty."""
+
+    finding: Finding
+    since: float
+    """When the change before was made, or a little earlier, by the clock's Lease."""
+    ticks: int = 0
 
 
 class Sizes:
@@ -75,6 +89,8 @@ class Sizes:
         """grown, shrunk, replaced, by hand."""
         self._schedulers = schedulers
         self._stabilization = stabilization
+        self._heard = 0.0  # what the clock's Lease said last
+        self._suspects: list[_Suspect] = []
         self._turns: dict[str, _Turn] = {}  # UID of a target -> the operator's last change
         self._forced: set[str] = set()  # UIDs of targets whose number is beyond the bounds, by a hand
         self._lost: Counter[str] = Counter()  # group -> members that ended and were not taken back
@@ -93,6 +109,18 @@ class Sizes:
             _keep(self.picture.records, change.key, record)
         elif change.kind == NODES:
             _keep(self.picture.nodes, change.key, change.object)
+        elif change.kind == LEASES and change.key.endswith(f"/{CLOCK}") and change.object is not None:
+            self._tick(change.object)
+
+    def _tick(self, lease: Object) -> None:
+        """The first of these after a change may have been on its way before it; the second was sent after it."""
+        self._heard = told_time(lease) or self._heard
+        for suspect in list(self._suspects):
+            suspect.ticks += 1
+            if suspect.ticks == 2:
+                self._suspects.remove(suspect)
+                if self._heard - suspect.since < self._stabilization - SLACK:
+                    self.findings.append(suspect.finding)
 
     def _see_group(self, change: Change) -> None:
         before = self.picture.groups.get(change.key)
@@ -145,7 +173,7 @@ class Sizes:
             self._forced.discard(after.uid)
             self.counts["corrected"] += 1
             return
-        turn = _Turn(after.replicas > before.replicas, change.at, what)
+        turn = _Turn(after.replicas > before.replicas, change.at, self._heard, what)
         if turn.grown and (held := self._held(group)) is not None and held < after.replicas:
             self._say(
                 UNCOMMITTED, change, f"the operator takes {what}, places are there for {held}", group.key
@@ -155,7 +183,8 @@ class Sizes:
             since = turn.at - last.at
             if since < self._stabilization - SLACK:
                 undone = f"the operator takes {what}, {since:.1f} s after {last.what}"
-                self._say(FLAP, change, f"{undone}; a change lasts {self._stabilization:g} s", group.key)
+                why = f"{undone}; a change lasts {self._stabilization:g} s"
+                self._suspects.append(_Suspect(Finding(FLAP, change.revision, (group.key,), why), last.heard))
         self._turns[after.uid] = turn
         self.counts["grown" if turn.grown else "shrunk"] += 1
 

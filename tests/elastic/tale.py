@@ -6,6 +6,7 @@ target and group have one name.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from alnair.api import names
@@ -14,6 +15,7 @@ from elastic.seen import HAND
 from elastic.sizes import Sizes
 from witness import requests, truth
 from witness.findings import Finding
+from witness.meanwhile import CLOCK
 from witness.requests import Ask, Asked
 from witness.truth import Card
 from witness.words import (
@@ -43,6 +45,8 @@ class Tale:
         self.sizes = Sizes(frozenset({SCHEDULER}), stabilization=STABILIZATION)
         self._revision = 0
         self._at = 1000.0
+        self._away = 0.0
+        self.wait(0)
         self._groups: dict[str, Object] = {}
         self._targets: dict[str, Object] = {}
         self._pods: dict[str, Object] = {}
@@ -55,6 +59,8 @@ class Tale:
         return self.sizes.findings
 
     def said(self) -> list[tuple[str, int]]:
+        self.wait(0)
+        self.wait(0)  # only then is it certain how late it is
         return [(finding.kind, finding.revision) for finding in self.findings]
 
     def at_rest(self) -> list[tuple[str, str]]:
@@ -70,9 +76,12 @@ class Tale:
         self.sizes.see(Change(self._revision, self._at, kind, key, manifest))
         return self._revision
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float, *, away: float = 0.0) -> None:
+        """`away`: and so long the apiserver was away, which the history's clock does not count."""
         self._at += seconds
-        self.change(LEASES, "ns/clock", {})
+        self._away += away
+        now = datetime.fromtimestamp(self._at + self._away, UTC).isoformat()
+        self.change(LEASES, f"ns/{CLOCK}", {"spec": {"renewTime": now}})
 
     # -- nodes
 

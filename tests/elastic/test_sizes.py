@@ -155,6 +155,22 @@ def test_a_change_that_is_undone_too_soon(tale: Tale, first: int, second: int) -
     assert tale.said() == [(FLAP, revision)]
 
 
+def test_a_change_is_not_undone_too_soon_where_only_the_historys_clock_stood_still(tale: Tale) -> None:
+    tale.gang("g", least=1, most=5, replicas=3)
+    tale.scaled("g", 4)
+    tale.wait(STABILIZATION - 4, away=5)
+    tale.scaled("g", 2)
+    assert tale.said() == []
+
+
+def test_an_outage_excuses_no_more_than_it_took(tale: Tale) -> None:
+    tale.gang("g", least=1, most=5, replicas=3)
+    tale.scaled("g", 4)
+    tale.wait(STABILIZATION - 6, away=2)
+    revision = tale.scaled("g", 2)
+    assert tale.said() == [(FLAP, revision)]
+
+
 def test_a_change_that_is_undone_in_steps_is_undone_at_the_first(tale: Tale) -> None:
     tale.gang("g", least=1, most=5, replicas=1)
     tale.scaled("g", 3)

@@ -121,7 +121,7 @@ class History:
                 gone = event.get("type") == "DELETE"
                 manifest = None if gone else orjson.loads(base64.b64decode(event["kv"]["value"]))
                 if kind == LEASES:
-                    self._hear(_told_time(manifest))
+                    self._hear(told_time(manifest))
                 return Change(revision, self._at, kind, key.removeprefix(prefix).decode(), manifest)
         return None
 
@@ -131,6 +131,7 @@ class History:
             self._told = told
 
 
-def _told_time(lease: Object | None) -> float:
+def told_time(lease: Object | None) -> float:
+    """When it was renewed, by the word of whoever did it; 0 if it says nothing."""
     text = ((lease or {}).get("spec") or {}).get("renewTime")
     return datetime.fromisoformat(text).timestamp() if text else 0.0

@@ -13,6 +13,8 @@ from witness.hands import Hands
 from witness.plane import Plane
 
 TICK_SECONDS: Final = 0.25
+CLOCK: Final = "clock"
+"""The Lease that the history's clock is told by."""
 
 
 @asynccontextmanager
@@ -36,17 +38,17 @@ async def beside(*works: Coroutine[Any, Any, None]) -> AsyncIterator[Callable[[]
 
 
 async def tick(plane: Plane) -> None:
-    """The history's clock: a Lease of our own, renewed a few times a second."""
+    """The history's clock: a Lease of our own, renewed a few times a second, each time after the last was answered."""
     hands = Hands(plane.api)
     namespace = plane.operator.release.namespace
     lease = {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"name": "clock"},
+        "metadata": {"name": CLOCK},
         "spec": {},
     }
     await hands.create(lease, namespace)
     while True:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        await hands.call("PATCH", at("leases", namespace, "clock"), {"spec": {"renewTime": now}})
+        await hands.call("PATCH", at("leases", namespace, CLOCK), {"spec": {"renewTime": now}})
         await asyncio.sleep(TICK_SECONDS)

@@ -1,0 +1,101 @@
+"""`python -m chaos.hunt`: every mutant is let loose on the real control plane, and has to be caught.
+
+One line for each on standard output, with the history that caught it and what was found; the last line is JSON:
+{"mutants", "caught", "by": {mutant: [history, kinds of findings]}, "escaped"}. The exit code is 1 if one escaped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvloop
+
+from chaos import plane
+from chaos.court import Court
+from chaos.faults import parse
+from chaos.mutants import MUTANTS, environment
+from chaos.plane import Plane
+from chaos.run import Run
+from chaos.slot import Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Catch:
+    mutant: str
+    history: str
+    """Empty: it escaped."""
+    kinds: tuple[str, ...] = ()
+    words: str = ""
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        if not self.history:
+            return f"ESCAPED  {self.mutant}: {MUTANTS[self.mutant].wrong} ({self.seconds:.0f} s)"
+        found = f"{', '.join(self.kinds)} by '{self.history}' in {self.seconds:.0f} s"
+        return f"caught   {self.mutant}: {found}\n             {self.words[:200]}"
+
+
+async def hunt(running: Plane, mutants: Sequence[str]) -> list[Catch]:
+    """As many at a time as there are slots."""
+    waiting, caught = list(reversed(mutants)), []
+
+    async def hunter(slot: Slot) -> None:
+        while waiting:
+            found = await catch(slot, running.court, waiting.pop())
+            print(found, flush=True)
+            caught.append(found)
+
+    async with asyncio.TaskGroup() as hunters:
+        for slot in running.slots:
+            hunters.create_task(hunter(slot))
+    return caught
+
+
+async def catch(slot: Slot, court: Court, name: str) -> Catch:
+    """Its histories one after the other, until one of them is judged."""
+    began = time.monotonic()
+    slot.environment = environment(name)
+    await slot.start_anew()
+    try:
+        for history in MUTANTS[name].histories:
+            outcome = await Run(slot, parse(history), court).carry_out()
+            if outcome.failed:
+                kinds = tuple(sorted({finding.kind for finding in outcome.findings}))
+                return Catch(name, history, kinds, outcome.findings[0].what, time.monotonic() - began)
+    finally:
+        slot.environment = {}
+        await slot.start_anew()
+    return Catch(name, "", seconds=time.monotonic() - began)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m chaos.hunt", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument(
+        "--mutant", action="append", choices=sorted(MUTANTS), help="only this one; again for more"
+    )
+    parser.add_argument("--slots", type=int, default=plane.SLOTS, help="(default: %(default)s)")
+    parser.add_argument("--folder", type=Path, help="where the operators' logs go (default: nowhere)")
+    chosen = parser.parse_args()
+    if chosen.folder is not None:
+        chosen.folder.mkdir(parents=True, exist_ok=True)
+    return uvloop.run(_run(chosen.mutant or list(MUTANTS), chosen.slots, chosen.folder))
+
+
+async def _run(mutants: Sequence[str], slots: int, folder: Path | None) -> int:
+    async with plane.start(folder, slots=min(slots, len(mutants))) as running:
+        found = await hunt(running, mutants)
+    escaped = [each.mutant for each in found if not each.history]
+    by = {each.mutant: [each.history, *each.kinds] for each in found if each.history}
+    print(json.dumps({"mutants": len(found), "caught": len(by), "by": by, "escaped": escaped}), flush=True)
+    return 1 if escaped else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,226 @@
+"""Bugs that were once made, or nearly: each is put into an operator of its own, and the suite has to find it.
+
+A mutant says what is wrong in it, which histories show it, and how it is put in: by patching the product's classes in
+the operator's process before it starts (`mutation/sitecustomize.py`). `catch` runs the histories until one is judged.
+A mutant that is not caught is a hole in the checker, or in the scenarios.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+MUTATION: Final = Path(__file__).parent / "mutation"
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    wrong: str
+    histories: tuple[str, ...]
+    put_in: Callable[[], None]
+
+
+def environment(name: str) -> dict[str, str]:
+    """For the operator's process."""
+    inherited = os.environ.get("PYTHONPATH")
+    paths = [str(MUTATION), *([inherited] if inherited else [])]
+    return {"ALNAIR_MUTANT": name, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+# -- the bugs ----------------------------------------------------------------------------------------------------------
+# Each imports what it patches itself: the tests that list mutants must not load the operator.
+
+
+def _commit_after_bind() -> None:
+    from alnair.ledger.ledger import Ledger
+    from alnair.ledger.together import together
+    from alnair.ledger.writer import RecordWriter
+
+    commit, bind_all = RecordWriter.commit, Ledger._bind_all
+    due: dict[int, bool] = {}
+
+    async def later(self: Any, record: Any, *, fresh: bool) -> None:
+        due[id(record)] = fresh
+
+    async def bind_first(self: Any, record: Any, *, recovering: bool) -> None:
+        if (fresh := due.pop(id(record), None)) is not None:
+            members = [each for each in record.members.values() if not (each.bound or each.gone)]
+            await together(self._bind_one(record.owner.namespace, each, {}) for each in members)
+            await commit(self.writer, record, fresh=fresh)
+        await bind_all(self, record, recovering=recovering)
+
+    RecordWriter.commit = later  # type: ignore[method-assign]
+    Ledger._bind_all = bind_first  # type: ignore[method-assign]
+
+
+def _binding_without_identity() -> None:
+    from alnair.ledger import binding as module
+
+    whole = module.binding
+
+    def nameless(*arguments: Any, **more: Any) -> dict[str, Any]:
+        made = whole(*arguments, **more)
+        del made["metadata"]["uid"], made["metadata"]["resourceVersion"]
+        return made
+
+    module.binding = nameless
+
+
+def _release_on_deletion_timestamp() -> None:
+    from alnair.ledger.ledger import Ledger
+
+    observe = Ledger.observe_pod
+
+    def hasty(self: Any, pod: Any) -> None:
+        observe(self, pod)
+        record = self.record_of(pod.uid)
+        if record is not None and pod.terminating and pod.uid in record.members:
+            record.members[pod.uid].gone = True
+            self.release_soon(record)
+
+    Ledger.observe_pod = hasty  # type: ignore[method-assign]
+
+
+def _forget_an_ambiguous_bind() -> None:
+    from alnair.kube import Unanswered
+    from alnair.ledger.binding import Binder, Verdict, binding
+
+    async def once(self: Any, namespace: str, member: Any, delivered: Any) -> Verdict:
+        body = binding(member, version=member.version, delivered=delivered)
+        path = f"/api/v1/namespaces/{namespace}/pods/{member.name}/binding"
+        try:
+            await self._client.call("POST", path, body=body)
+        except Unanswered:
+            return Verdict.GONE
+        return Verdict.BOUND
+
+    Binder._bind = once  # type: ignore[method-assign]
+
+
+def _capacity_not_assumed() -> None:
+    from alnair.ledger.ledger import Ledger
+    from alnair.state.cluster import ClusterState
+
+    assume = Ledger.assume
+
+    def forgetful(self: Any, *arguments: Any, **more: Any) -> Any:
+        hold, ClusterState.hold = ClusterState.hold, lambda *_: None  # type: ignore[method-assign]
+        try:
+            return assume(self, *arguments, **more)
+        finally:
+            ClusterState.hold = hold  # type: ignore[method-assign]
+
+    Ledger.assume = forgetful  # type: ignore[method-assign]
+
+
+def _no_roll_forward() -> None:
+    from alnair.ledger.ledger import Ledger
+
+    async def nothing(*_: Any, **__: Any) -> None:
+        return None
+
+    Ledger.roll_forward = nothing  # type: ignore[method-assign]
+
+
+def _never_release() -> None:
+    from alnair.ledger.ledger import Ledger
+
+    Ledger.release_soon = lambda *_: None  # type: ignore[method-assign]
+
+
+def _half_a_gang() -> None:
+    from alnair.ledger.ledger import Ledger
+
+    bind_all = Ledger._bind_all
+
+    async def half(self: Any, record: Any, *, recovering: bool) -> None:
+        for uid in list(record.members)[len(record.members) // 2 :]:
+            self.forget([uid])
+            del record.members[uid]
+        record.min_member = min(record.min_member, len(record.members))
+        await bind_all(self, record, recovering=recovering)
+
+    Ledger._bind_all = half  # type: ignore[method-assign]
+
+
+def _never_silent() -> None:
+    import asyncio
+
+    from alnair.ledger.ledger import Ledger
+
+    resumed = Ledger.resumed
+
+    async def chatter(ledger: Any) -> None:
+        number = 0
+        while True:
+            await asyncio.sleep(0.5)
+            for record in list(ledger.records.values()):
+                if not (record.lock.locked() or record.closing) and record.exists and record.said:
+                    number += 1
+                    news = {"type": "Seen", "status": "True", "reason": "Again", "message": str(number)}
+                    async with ledger.writing(record):
+                        record.set_condition(news, now=ledger.clock.stamp())
+                        await ledger.writer.write(record)
+
+    def restless(self: Any) -> None:
+        resumed(self)
+        self.spawn(chatter(self), "chatter")
+
+    Ledger.resumed = restless  # type: ignore[method-assign]
+
+
+def _holdings_lost_at_a_restart() -> None:
+    from alnair.ledger.ledger import Ledger
+    from alnair.state.cluster import ClusterState
+
+    load = Ledger.load
+
+    def amnesiac(self: Any, record: Any) -> None:
+        hold, ClusterState.hold = ClusterState.hold, lambda *_: None  # type: ignore[method-assign]
+        try:
+            load(self, record)
+        finally:
+            ClusterState.hold = hold  # type: ignore[method-assign]
+
+    Ledger.load = amnesiac  # type: ignore[method-assign]
+
+
+MUTANTS: Final = {
+    "commit-after-bind": Mutant(
+        "members are bound before the record says so", ("gang-4",), _commit_after_bind
+    ),
+    "binding-without-identity": Mutant(
+        "a Binding names neither UID nor version: a namesake is bound by the old decision",
+        ("gang-4 2:recreate-member=0", "gang-4 2:recreate-member=1", "gang-4 3:recreate-member=2"),
+        _binding_without_identity,
+    ),
+    "release-on-deletion-timestamp": Mutant(
+        "a slice is free as soon as its pod is asked to go", ("grown",), _release_on_deletion_timestamp
+    ),
+    "forget-an-ambiguous-bind": Mutant(
+        "a Binding without an answer is taken for none",
+        ("gang-4 3:drop-answer", "gang-4 2:drop-answer"),
+        _forget_an_ambiguous_bind,
+    ),
+    "capacity-not-assumed": Mutant(
+        "what is planned is free until the pods are seen bound", ("rivals",), _capacity_not_assumed
+    ),
+    "no-roll-forward": Mutant(
+        "what a predecessor committed is left as it is",
+        ("gang-4 3:kill-after", "gang-4 2:kill-after"),
+        _no_roll_forward,
+    ),
+    "never-release": Mutant("records outlive their pods", ("single",), _never_release),
+    "half-a-gang": Mutant(
+        "half of the members are bound, and that is called whole", ("gang-4",), _half_a_gang
+    ),
+    "never-silent": Mutant("records are written again and again at rest", ("gang-1",), _never_silent),
+    "holdings-lost-at-a-restart": Mutant(
+        "a new leader does not know what its predecessor gave",
+        ("rivals 6:kill-after", "rivals 5:kill-after"),
+        _holdings_lost_at_a_restart,
+    ),
+}
