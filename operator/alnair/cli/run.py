@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -77,6 +76,7 @@ def run(
     import uvloop
 
     from alnair.api.config import DEFAULT, BadConfig, load_config
+    from alnair.cli.logs import set_up
     from alnair.control.overtime import overtime
     from alnair.extender.door import BadDoor, open_door
     from alnair.handlers.lifecycle import Operator, RunSettings
@@ -88,9 +88,7 @@ def run(
         raise typer.BadParameter(
             f"{log_level!r} is none of debug, info, warning, error", param_hint="--log-level"
         )
-    logging.basicConfig(
-        level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
-    )
+    set_up(log_level.upper())
     logging.getLogger("kopf").setLevel(logging.WARNING)
     # It warns at every start that signals are not its business; they are ours, as it should be.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
 
+from alnair.api.text import one_line
 from alnair.control.metrics import Metrics
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.clock import Clock, micro_stamp
@@ -138,7 +139,8 @@ class Events:
 
 
 def shortened(note: str) -> str:
-    """The note as far as the apiserver takes it, never cut within a character."""
+    """The note in one line, as far as the apiserver takes it, never cut within a character."""
+    note = one_line(note)
     text = note.encode()
     if len(text) <= LONGEST_NOTE:
         return note

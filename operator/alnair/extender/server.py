@@ -30,6 +30,8 @@ from alnair.extender.wire import (
     ExtenderPreemptionArgs,
     ExtenderPreemptionResult,
     HostPriority,
+    Unreadable,
+    read,
 )
 from alnair.ledger.lease import LeadershipLost
 
@@ -130,8 +132,8 @@ class Server:
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 body = await request.read()
-            asked = msgspec.json.decode(body, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            asked = read(body, kind)
+        except Unreadable as error:
             self._metrics.extender_requests.labels(verb, "unreadable").inc()
             return _says(400, f"the body is not what kube-scheduler sends to {request.path}: {error}")
         except TimeoutError:

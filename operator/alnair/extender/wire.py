@@ -7,12 +7,15 @@ back as they came.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from alnair.api.quantity import shown
 from alnair.state import wire
+
+Q = TypeVar("Q")
 
 HIGHEST_SCORE = 10
 
@@ -108,6 +111,23 @@ class ExtenderBindingResult(Struct, rename="pascal"):
 
 
 _NODE = msgspec.json.Decoder(_NodeName)
+
+
+class Unreadable(ValueError):
+    """A body that is no question of kube-scheduler's. The message says what is wrong with it, in one line."""
+
+
+def read(body: bytes, kind: type[Q]) -> Q:
+    """The question in the body. Raises Unreadable."""
+    try:
+        asked = msgspec.json.decode(body, type=kind)
+        if isinstance(asked, ExtenderArgs):
+            asked.names()  # whole nodes are looked into later, and must have a name by then
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unreadable(shown(str(error))[1:-1]) from error
+    except RecursionError:
+        raise Unreadable("it is nested too deeply") from None
+    return asked
 
 
 def filtered(

@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 import orjson
 
+from alnair.api.text import one_line
 from alnair.kube.connection import Connection
 from alnair.kube.http import Pool
 
@@ -27,6 +28,7 @@ CALL_SECONDS = 10.0
 # As many requests as the apiserver answers at once on a small machine; more only queue there.
 POOL = 64
 PAGE = 500  # objects of a list in one answer
+LONGEST_MESSAGE = 1000  # of a refusal, as it is repeated
 TOKEN_SECONDS = 5.0  # how long a token is used before it is looked up anew; a 401 is looked into at once
 
 
@@ -210,9 +212,8 @@ def _failure(call: str, status: int, text: bytes, retry_after: str | None) -> Re
         reason, message = str(parsed.get("reason") or ""), str(parsed.get("message") or "")
     except (ValueError, AttributeError):
         pass  # a proxy's or a dying server's plain text; shown as it is
-    message = "".join(
-        each if each.isprintable() else " " for each in message
-    )  # others' text goes into our log
+    # Others' text (a webhook's, say) goes into our log, and into conditions.
+    reason, message = one_line(reason, most=64), one_line(message, most=LONGEST_MESSAGE)
     if status == 429 or status >= 500:
         wish = float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
         return Unanswered(call=call, why=f"{status} {reason}: {message}", status=status, retry_after=wish)

@@ -113,7 +113,7 @@ class Stream(Generic[T]):
             except Unanswered as error:
                 log.warning("%s stream: %s; going on in %.1f s", self.name, error, pause)
                 pause = await self._rest(pause)
-            except (Refused, msgspec.MsgspecError) as error:
+            except (Refused, msgspec.MsgspecError, RecursionError) as error:
                 # A version too old is not told from other refusals: listing again is right after all of them.
                 log.warning("%s stream: %s; listing again in %.1f s", self.name, error, pause)
                 self._version = ""
@@ -177,7 +177,7 @@ class Stream(Generic[T]):
     def _decode(self, raw: msgspec.Raw) -> T | None:
         try:
             return self._object.decode(raw)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             # One object that does not look like its kind must not stop the feed of all the others.
             log.error("%s stream: an object was skipped, it cannot be read: %s", self.name, error)
             return None

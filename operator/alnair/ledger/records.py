@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ from alnair.api.allocation import (
     cards_line,
     nodes_line,
 )
+from alnair.api.quantity import shown
+from alnair.api.text import one_line
 from alnair.ledger.errors import TooLarge
 from alnair.state.holding import Holding, shares_from_json, shares_to_json
 from alnair.state.shapes import PodClass
@@ -59,6 +62,10 @@ Key = tuple[str, str]  # namespace, name
 
 _serial = itertools.count(1)
 
+LONGEST_TEXT = 317
+MOST = 2**31 - 1
+LAST_EPOCH = 2**53  # one more would have to fit, too: a number that only a hand can have written
+NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 LONGEST_PLAN = 128 * 1024  # the apiserver takes 256 KiB of annotations
 
 PATH = f"/apis/{names.API_ALLOCATION}"
@@ -179,7 +186,7 @@ class Record:
         """In a new list; the time stays where the status does, and conditions of other types stay."""
         before = self.condition(condition["type"])
         same = before is not None and before.get("status") == condition["status"]
-        time = before["lastTransitionTime"] if before is not None and same else now
+        time = (before.get("lastTransitionTime") if before is not None and same else None) or now
         others = [each for each in self.conditions if each.get("type") != condition["type"]]
         whole = {**condition, "observedGeneration": self.generation, "lastTransitionTime": time}
         self.conditions = [*others, whole]
@@ -355,39 +362,72 @@ def parse(manifest: dict[str, Any]) -> Record:
     try:
         meta, spec = manifest["metadata"], manifest["spec"]
         status = decided(manifest)
-        owner = Owner(spec["owner"]["kind"], meta["namespace"], spec["owner"]["name"], spec["owner"]["uid"])
+        owner = Owner(
+            _text(spec["owner"], "kind"),
+            _text(meta, "namespace"),
+            _text(spec["owner"], "name"),
+            _text(spec["owner"], "uid"),
+        )
         record = Record(
             owner=owner,
-            scheduler=spec["schedulerName"],
-            min_member=int(status.get("minMember") or 1),
-            epoch=int(status.get("epoch") or 0),
-            instance=(meta.get("labels") or {}).get(names.INSTANCE) or "",
-            phase=status.get("phase") or PENDING,
-            said=(manifest.get("status") or {}).get("phase") or "",
-            conditions=list(status.get("conditions") or []),
+            scheduler=_text(spec, "schedulerName"),
+            min_member=_number(status, "minMember", MOST) or 1,
+            epoch=_number(status, "epoch", LAST_EPOCH) or 0,
+            instance=str((meta.get("labels") or {}).get(names.INSTANCE) or ""),
+            phase=_phase(status),
+            said=_phase(manifest.get("status") or {}) if (manifest.get("status") or {}).get("phase") else "",
+            conditions=[each for each in status.get("conditions") or [] if _is_condition(each)],
         )
         for pod in status.get("pods") or []:
-            if "/" in pod["name"]:
-                raise ValueError(f"{pod['name'][:80]!r} is no pod's name")  # it becomes a part of paths
-            holding = Holding(pod["node"], shares_from_json(pod))
-            record.members[pod["uid"]] = Member(pod["uid"], pod["name"], holding)
+            if not NAME.fullmatch(pod["name"]):
+                raise ValueError(f"{shown(pod['name'])} is no pod's name")  # it becomes a part of paths
+            holding = Holding(_text(pod, "node"), shares_from_json(pod))
+            record.members[pod["uid"]] = Member(_text(pod, "uid"), pod["name"], holding)
         for each in status.get("reserved") or []:
-            place = _read_place(each, key=record._place_key(each["id"]))
+            place = _read_place(each, key=record._place_key(_text(each, "id")))
             record.places[place.key] = place
-        record.size, record.size_before = status.get("size"), status.get("sizeBefore")
-        record.satisfied = bool(status.get("complete"))
+        record.size, record.size_before = (_number(status, key, MOST) for key in ("size", "sizeBefore"))
+        record.satisfied = status.get("complete") is True
+        _text(meta, "uid"), _text(meta, "resourceVersion"), _number(meta, "generation", LAST_EPOCH)
         record.seen(manifest)
         own_name = record.key[1] == meta["name"]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Unparsable(f"{error!r}") from error
+        raise Unparsable(one_line(f"{type(error).__name__}: {error}", most=300)) from error
     if not own_name:
-        raise Unparsable(f"the name does not belong to owner {owner.kind}/{owner.name}")
+        raise Unparsable(
+            f"the name does not belong to owner {one_line(f'{owner.kind}/{owner.name}', most=300)}"
+        )
     return record
+
+
+def _text(entry: dict[str, Any], key: str) -> str:
+    value = entry[key]
+    if not isinstance(value, str) or not value or len(value) > LONGEST_TEXT or not value.isprintable():
+        raise ValueError(f"{key} is {shown(value)}, no name")
+    return value
+
+
+def _number(entry: dict[str, Any], key: str, most: int) -> int | None:
+    value = entry.get(key)
+    if value is not None and (type(value) is not int or not 0 <= value <= most):
+        raise ValueError(f"{key} is {shown(value)}, not a number from 0 to {most}")
+    return value
+
+
+def _phase(status: dict[str, Any]) -> str:
+    phase = status.get("phase") or PENDING
+    if phase not in (PENDING, COMMITTED, BOUND, ROLLING_BACK):
+        raise ValueError(f"phase is {shown(phase)}")
+    return str(phase)
+
+
+def _is_condition(entry: object) -> bool:
+    """Nothing hangs on a condition: one that makes no sense is left out, and the record counts."""
+    return isinstance(entry, dict) and all(isinstance(entry.get(key), str) for key in ("type", "status"))
 
 
 def _read_place(entry: dict[str, Any], *, key: str) -> Place:
     if (reason := entry["reason"]) not in (GROWTH, REPLACEMENT):
-        raise ValueError(f"{str(reason)[:80]!r} is no reason to keep a place")
-    return Place(
-        key, entry["id"], Holding(entry["node"], shares_from_json(entry)), reason, str(entry["until"])
-    )
+        raise ValueError(f"{shown(reason)} is no reason to keep a place")
+    holding = Holding(_text(entry, "node"), shares_from_json(entry))
+    return Place(key, entry["id"], holding, reason, _text(entry, "until"))

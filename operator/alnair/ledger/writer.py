@@ -23,7 +23,7 @@ from typing import Any
 from alnair.api import names
 from alnair.kube import Client, Refused, Unanswered
 from alnair.ledger.lease import LeadershipLost, Lease
-from alnair.ledger.records import Record, decided
+from alnair.ledger.records import LAST_EPOCH, Record, decided
 
 log = logging.getLogger(__name__)
 
@@ -262,9 +262,10 @@ class RecordWriter:
 def epoch_of(manifest: dict[str, Any]) -> int:
     """Of the last write that decided anything; 0 if none did, or none that can be read."""
     try:
-        return int(decided(manifest).get("epoch") or 0)
-    except (ValueError, TypeError):
+        epoch = decided(manifest).get("epoch")
+    except (ValueError, TypeError, AttributeError):
         return 0
+    return epoch if type(epoch) is int and 0 <= epoch <= LAST_EPOCH else 0
 
 
 def may_land(record: Record) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from alnair.api.text import one_line
+
 
 def amount(resource: str, value: int) -> str:
     if resource == "cpu":
@@ -32,8 +34,9 @@ def agree(number: int, phrase: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Starts large, unless it starts with a name such as `spec.minMember`, and ends with a full stop."""
-    text = text.strip()
+    """Starts large, unless it starts with a name such as `spec.minMember`, and ends with a full stop. In one line,
+    whoever's words are in it."""
+    text = one_line(text.strip())
     if text.partition(" ")[0].isalpha():
         text = text[:1].upper() + text[1:]
     return text if not text or text.endswith((".", "!", "?")) else f"{text}."

@@ -12,6 +12,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from alnair.api.quantity import shown
 from alnair.simulate.trace import CARD, BadTrace, Job, Machine
 
 MOST = 1 << 40  # of anything: more is a slip of the pen
@@ -26,7 +27,7 @@ def read_machines(path: Path) -> tuple[Machine, ...]:
     for where, row in rows(path, ("sn", "cpu_milli", "memory_mib", "gpu", "model")):
         name = row["sn"] or ""
         if not name or name in machines:
-            raise BadTrace(f"{where}: sn {name!r} is empty or stands twice")
+            raise BadTrace(f"{where}: sn {shown(name)} is empty or stands twice")
         machines[name] = Machine(
             name=name,
             cpu=number(row, "cpu_milli", where),
@@ -84,7 +85,7 @@ def number(row: Row, column: str, where: str, *, most: int = MOST) -> int:
     # Some of the published files carry whole numbers as 1000.0
     digits = text.removesuffix(".0")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 15 or int(digits) > most:
-        raise BadTrace(f"{where}: {column} {text!r} is no whole number from 0 to {most}")
+        raise BadTrace(f"{where}: {column} {shown(text)} is no whole number from 0 to {most}")
     return int(digits)
 
 

@@ -6,9 +6,11 @@ are two of six. The trace tells of no cpu and no memory, so none is asked for. S
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from pathlib import Path
 
+from alnair.api.quantity import shown
 from alnair.simulate.openb import MOST_CARDS, number, rows
 from alnair.simulate.trace import CARD, BadTrace, Job, Machine
 
@@ -17,6 +19,7 @@ CARDS_A_NODE = 8
 MOST_GPUS = 4096
 LONGEST = 10 * 365 * 86_400.0
 MOST_NODES = 20_000
+_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{0,20})?(e[+-]?[0-9]{1,2})?", re.ASCII)
 
 
 def read_jobs(path: Path, cards_a_node: int = CARDS_A_NODE) -> tuple[Job, ...]:
@@ -25,7 +28,7 @@ def read_jobs(path: Path, cards_a_node: int = CARDS_A_NODE) -> tuple[Job, ...]:
         try:
             came = datetime.fromisoformat((row["timestamp"] or "").strip()).replace(tzinfo=None)
         except ValueError:
-            raise BadTrace(f"{where}: timestamp {row['timestamp']!r} is no date and time") from None
+            raise BadTrace(f"{where}: timestamp {shown(row['timestamp'])} is no date and time") from None
         gpus = number(row, "num_gpus", where, most=MOST_GPUS)
         found.append((came, _seconds(row["duration"] or "", where), gpus))
     if not found:
@@ -65,10 +68,8 @@ def equal_machines(text: str) -> tuple[Machine, ...] | None:
 
 
 def _seconds(text: str, where: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
+    # Python's own reading takes 1_000 and other scripts' digits too.
+    seconds = float(text) if _NUMBER.fullmatch(text.strip()) else -1.0
     if not 0 <= seconds <= LONGEST:
-        raise BadTrace(f"{where}: duration {text!r} is no number of seconds")
+        raise BadTrace(f"{where}: duration {shown(text)} is no number of seconds")
     return seconds

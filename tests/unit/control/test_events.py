@@ -151,3 +151,10 @@ async def test_the_name_of_an_event_is_valid_whatever_the_objects_name_is_cut_to
         (event,) = await there.written(1)
         assert ".." not in event["metadata"]["name"]
         assert len(event["metadata"]["name"]) <= 253
+
+
+async def test_words_of_others_stay_in_one_line() -> None:
+    async with paper() as it:
+        it.say("annotation says \ud800\n\x1b[2Kall is well")
+        (event,) = await it.written(1)
+        assert event["note"] == "annotation says \\ud800\\n\\x1b[2Kall is well"

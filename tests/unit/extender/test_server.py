@@ -100,6 +100,8 @@ async def test_without_the_secret_nothing_is_read_or_answered(headers: dict[str,
         b'{"Pod": 3, "PodName": 3}',
         b"\xff\xfe",
         b"[" * 100_000,
+        b'{"x": %s%s}' % (b"[" * 5000, b"]" * 5000),
+        b'{"Pod\\n\\u001b[2K": 1}',
     ],
 )
 async def test_a_body_that_is_none_is_a_sentence(verb: str, body: bytes) -> None:

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 from aiohttp import web
 
 from alnair.kube import Client, Refused, Unanswered
+from alnair.kube import client as client_module
 from alnair.kube.client import MERGE_PATCH, resource_of
 from unit.apiserver import Apiserver, Call, refusal, reply
 
@@ -239,3 +241,11 @@ async def test_a_watch_that_is_not_granted_says_why(status: int, kind: type[Exce
     async with answering(lambda _: refusal(status, "Word")) as server, Client(server.connection()) as client:
         with pytest.raises(kind, match=f"{status} Word"):
             await _lines(client)
+
+
+def test_a_refusal_repeats_others_words_in_one_line_and_not_without_end() -> None:
+    """A webhook chooses its reason and its message."""
+    body = orjson.dumps({"reason": "No\n2026 INFO all is well", "message": "x\r" * 100_000})
+    told = str(client_module._failure("POST /x", 403, body, None))
+    assert told.isprintable()
+    assert len(told) < 1200

@@ -254,3 +254,13 @@ async def test_a_skipped_object_moves_the_version_on() -> None:
     async with playing(script) as (told, server):
         await told.until(("put", "a"))
     assert watches(server)[1].query["resourceVersion"] == "11"
+
+
+async def test_an_object_nested_beyond_reason_does_not_end_the_stream() -> None:
+    """msgspec raises RecursionError for it, which is no MsgspecError."""
+    deep = b'{"type": "ADDED", "object": {"metadata": {"name": "x"}, "y": %s%s}}\n' % (
+        b"[" * 5000,
+        b"]" * 5000,
+    )
+    async with playing([listed("a"), watched(deep), listed("a", "b"), watched()]) as (told, _):
+        await told.until(("replace", ["a", "b"]))

@@ -13,7 +13,7 @@ from alnair.api import names
 from alnair.api.allocation import GPUAllocation
 from alnair.api.stages import Stage
 from alnair.ledger.records import BOUND, COMMITTED, PENDING, Member, Owner, Record, Unparsable, parse
-from alnair.ledger.writer import says_the_same
+from alnair.ledger.writer import epoch_of, says_the_same
 from alnair.state.holding import ContainerShare, Holding, Slice
 from unit.builders import all_of, holds, part
 
@@ -172,6 +172,14 @@ def _set(value: Any, *path: Any) -> Any:
         pytest.param(_set({"a": 1}, "status", "pods", 0, "containers"), id="containers that are no list"),
         pytest.param(_set(-1, "status", "pods", 0, "containers", 0, "slices", 0, "memoryMiB"), id="negative memory"),
         pytest.param(_set(101, "status", "pods", 0, "containers", 0, "slices", 0, "computePercent"), id="101 per cent"),
+        pytest.param(_set(2**63 - 1, "status", "epoch"), id="an epoch after which there is none"),
+        pytest.param(_set(float("inf"), "status", "epoch"), id="an infinite epoch"),
+        pytest.param(_set(-1, "status", "minMember"), id="fewer members than none"),
+        pytest.param(_set(["a"], "status", "pods", 0, "name"), id="a pod's name that is a list"),
+        pytest.param(_set("a b", "status", "pods", 0, "name"), id="a pod's name that would end a request's line"),
+        pytest.param(_set("a\nb", "status", "pods", 0, "node"), id="a node's name with a line end"),
+        pytest.param(_set("Done", "status", "phase"), id="a phase that is none"),
+        pytest.param(_set("3", "status", "size"), id="a size that is text"),
     ],
 )  # fmt: skip
 def test_what_no_ledger_wrote_is_refused(change: Any) -> None:
@@ -257,3 +265,28 @@ def test_an_edit_is_noticed(change: Any) -> None:
     there = deepcopy(ours)
     change(there)
     assert not says_the_same(there, ours)
+
+
+def test_a_condition_that_makes_no_sense_does_not_cost_the_record() -> None:
+    manifest = as_object(a_record(conditions=[{"type": "Adopted", "status": "True"}]))
+    manifest["status"]["conditions"] += [None, 3, {"type": ["x"]}]
+    read = parse(manifest)
+    assert read.conditions == [{"type": "Adopted", "status": "True"}]
+    read.set_condition({"type": "Adopted", "status": "True"}, now="now")
+    assert read.conditions[0]["lastTransitionTime"] == "now"
+
+
+def test_an_epoch_after_which_there_is_none_is_nobody_s() -> None:
+    """Else one forged record would make every leader's next epoch one that no object can hold."""
+    manifest = as_object(a_record())
+    manifest["status"]["epoch"] = 2**63 - 1
+    assert epoch_of(manifest) == 0
+
+
+def test_what_is_wrong_is_told_in_one_line() -> None:
+    manifest = as_object(a_record())
+    manifest["status"]["phase"] = "Bound\n2026 INFO all is well" * 1000
+    with pytest.raises(Unparsable) as told:
+        parse(manifest)
+    assert str(told.value).isprintable()
+    assert len(str(told.value)) <= 300

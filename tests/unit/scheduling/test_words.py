@@ -71,3 +71,7 @@ def test_one_has_no_s() -> None:
 )
 def test_a_sentence_starts_large_ends_with_a_stop_and_never_respells_a_name(text: str, expected: str) -> None:
     assert sentence(text) == expected
+
+
+def test_a_sentence_is_one_line_whoever_s_words_are_in_it() -> None:
+    assert sentence("spec.minResources.a\nb is not valid") == "spec.minResources.a\\nb is not valid."

@@ -14,6 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from alnair.scheduling.elastic.curves import LINEAR
+from alnair.simulate import philly
 from alnair.simulate.cluster import SimulatedCluster
 from alnair.simulate.elastic.experiment import JOBS, LOADS, curve, nodes_for, read_jobs, run, speed
 from alnair.simulate.elastic.outcome import PAUSE, Outcome, size
@@ -212,6 +213,14 @@ def test_philly_jobs_are_sorted_rebased_and_elastic_from_two_cards_on(tmp_path: 
     assert (five.elastic.least, five.elastic.most) == (3, 10)
     # 480 + 300 card-seconds in 60 s are 13 cards: two nodes at load 1, and one at load 2
     assert [nodes_for([one, five], load) for load in (1.0, 2.0)] == [2, 1]
+
+
+@pytest.mark.parametrize("text", ["1_000", "\u0661\u0662", "nan", "inf", "1e99", "-1", "0x10", " "])
+def test_a_duration_that_only_python_reads_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "philly.csv"
+    file.write_text(f"timestamp,duration,num_gpus\n2017-10-09 00:02:00,{text},5\n")
+    with pytest.raises(BadTrace, match="line 2: duration"):
+        philly.read_jobs(file)
 
 
 def elastic_line(**more: object) -> str:

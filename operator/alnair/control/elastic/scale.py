@@ -106,12 +106,14 @@ class Scaler:
 
 
 def _scale(path: str, answer: Mapping[str, Any]) -> Scale:
-    return Scale(
-        replicas=int((answer.get("spec") or {}).get("replicas") or 0),
-        version=answer["metadata"]["resourceVersion"],
-        path=path,
-        selector=str((answer.get("status") or {}).get("selector") or ""),
-    )
+    try:
+        replicas = (answer.get("spec") or {}).get("replicas") or 0
+        version, status = answer["metadata"]["resourceVersion"], answer.get("status") or {}
+        if type(replicas) is int and 0 <= replicas < 1 << 31:
+            return Scale(replicas, version, path, str(status.get("selector") or ""))
+    except (KeyError, TypeError, AttributeError):
+        pass
+    raise NoTarget(f"spec.elastic.targetRef: the answer of {path} is no Scale")
 
 
 def _told(target: TargetRef, refused: Refused) -> str:
