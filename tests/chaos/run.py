@@ -24,7 +24,7 @@ from chaos.proxy import BROKEN, Forward
 from chaos.replica import Replica
 from chaos.scenario import During
 from chaos.scenarios import SCENARIOS
-from chaos.slot import Slot
+from chaos.slot import REPLICAS, Slot
 from chaos.stage import Stage
 from chaos.wire import Answer, refusal
 from harness.api import NotInTime
@@ -87,7 +87,8 @@ class Run:
     async def carry_out(self) -> Outcome:
         began = time.monotonic()
         slot = self.slot
-        await asyncio.gather(slot.furnish(self.scenario), slot.ready(), self._settle_in())
+        _, wrong, _ = await asyncio.gather(slot.furnish(self.scenario), slot.ready(), self._settle_in())
+        self._wrong += wrong
         slot.guest = self
         self.last_call = time.monotonic()
         try:
@@ -111,7 +112,7 @@ class Run:
         findings = await self._court.verdict(self.namespace, self.pool, self._wrong)
         if findings:
             await slot.start_anew()
-        elif len(slot.replicas) < 2:
+        elif sum(not each.may_end for each in slot.replicas) < REPLICAS:
             await slot.start_one()  # it comes up while the next run is made ready
         return Outcome(
             self.history,
@@ -185,8 +186,9 @@ class Run:
     def struck(self, replica: Replica) -> None:
         """It is dead, or as good as that."""
         self._struck = (replica, time.monotonic())
-        if any(fault.word.startswith(("kill", "pause")) for fault in self._due.values()):
-            self.spawn(self.slot.start_one())  # the next one will be needed
+        more = any(fault.word.startswith(("kill", "pause")) for fault in self._due.values())
+        if more or not self.slot.has_another(replica):
+            self.spawn(self.slot.start_one())
 
     def _served(self, replica: Replica) -> None:
         if self._struck is not None and replica is not self._struck[0]:

@@ -9,6 +9,7 @@ one failure is not counted twice.
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -25,6 +26,7 @@ from witness.stations import RACK, Station
 
 REPLICAS: Final = 2
 START_SECONDS: Final = 120.0
+END_SECONDS: Final = 30.0
 LOOK_SECONDS: Final = 0.02
 
 
@@ -64,8 +66,9 @@ class Slot:
     # -- operators
 
     async def ready(self) -> list[str]:
-        """Until one leads and another stands by. Returns what is wrong with those that ended since."""
-        wrong = await self.bury()
+        """Until one leads and another stands by. Returns what is wrong with those that ended since, or do not."""
+        wrong = await self._see_off()
+        wrong += await self.bury()
         while len(self.replicas) < REPLICAS:
             await self.start_one()
         async with asyncio.timeout(START_SECONDS):
@@ -77,6 +80,21 @@ class Slot:
                     wrong += await self.bury()
                     await self.start_one()
         return wrong
+
+    async def _see_off(self) -> list[str]:
+        """Who lost the Lease while it was stopped has to end by itself."""
+        wrong = []
+        deadline = time.monotonic() + END_SECONDS
+        for each in [one for one in self.replicas if one.may_end]:
+            while each.running and time.monotonic() < deadline:  # noqa: ASYNC110 (a process has no event)
+                await asyncio.sleep(LOOK_SECONDS)
+            if each.running:
+                wrong.append(f"{each.name} goes on for {END_SECONDS:g} s after it has lost its Lease")
+                each.kill()
+        return wrong
+
+    def has_another(self, than: Replica) -> bool:
+        return any(each is not than and each.running and not each.may_end for each in self.replicas)
 
     async def start_one(self) -> None:
         self._started += 1

@@ -145,7 +145,10 @@ class Stage:
             if _ours(each):
                 bound[each["metadata"]["labels"][OF]] += is_bound(each)
         assert any(all(bound[team] == number for team, number in wanted.items()) for wanted in either), bound
-        return not any(each["metadata"].get("deletionTimestamp") for each in pods)
+        # Whatever others have yet to write about them would look like restlessness.
+        waiting = [each["metadata"]["name"] for each in pods if not _is_left_alone(each)]
+        assert not waiting, f"{waiting} are still going away, or not said to run"
+        return True
 
     async def _happened(self) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -207,6 +210,12 @@ def is_bound(pod: Object) -> bool:
         and not pod["metadata"].get("deletionTimestamp")
         and (pod.get("status") or {}).get("phase") not in TERMINAL
     )
+
+
+def _is_left_alone(pod: Object) -> bool:
+    if pod["metadata"].get("deletionTimestamp"):
+        return False
+    return not pod["spec"].get("nodeName") or (pod.get("status") or {}).get("phase") == "Running"
 
 
 def _ours(pod: Object) -> bool:
