@@ -105,10 +105,15 @@ class Come:
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """Members are deleted; all of them if none is named."""
+    """Members are deleted; all of them if none is named.
+
+    `at_once`: by force. Where a namesake comes right after, it has to be: kwok, which plays the kubelet, ends
+    terminating pods by name, and may end the namesake as well.
+    """
 
     team: Team
     which: tuple[int, ...] = ()
+    at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,8 @@ class Stage:
         match step:
             case Come(team, which):
                 await self.come(team, which)
-            case Go(team, which):
-                await self.go(team, which)
+            case Go(team, which, at_once):
+                await self.go(team, which, at_once=at_once)
             case GoWhoIsBound(teams):
                 names = {team.name for team in teams}
                 there = [each for each in await self._pods() if each["metadata"]["labels"][OF] in names]
@@ -92,15 +92,15 @@ class Stage:
                 return
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def go(self, team: Team, which: tuple[int, ...] = ()) -> None:
+    async def go(self, team: Team, which: tuple[int, ...] = (), *, at_once: bool = False) -> None:
         members = which or tuple(range(len(team.shapes)))
-        await asyncio.gather(*(self._delete(team.members[place]) for place in members))
+        await asyncio.gather(*(self._delete(team.members[place], at_once=at_once) for place in members))
 
     async def there(self, team: Team, place: int) -> bool:
         return await self._api.find(at("pods", self._run.namespace, team.members[place])) is not None
 
-    async def _delete(self, name: str) -> None:
-        await self._hands.delete(at("pods", self._run.namespace, name))
+    async def _delete(self, name: str, *, at_once: bool = False) -> None:
+        await self._hands.delete(at("pods", self._run.namespace, name), grace=0 if at_once else None)
 
     # -- waiting
 
@@ -151,8 +151,10 @@ class Stage:
         return True
 
     async def _happened(self) -> None:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            await self._run.happened.wait()
+        try:
+            await asyncio.wait_for(self._run.happened.wait(), PATIENCE_SECONDS)
+        except TimeoutError:
+            raise NotInTime(f"the call that {self._run.durings} wait for never came") from None
 
     async def _anew(self, team: Team, bound: int) -> None:
         """The first that were bound are gone."""
