@@ -48,7 +48,7 @@ class Outcome:
     """Seconds from each kill or pause to the next bind or word of the ledger's; where nothing was left to do, to the
     next leader."""
     told: list[str] = field(default_factory=list)
-    """The calls by number, with the replica that made each."""
+    """The calls by number, with the replica that made each; of a run that failed, then what etcd says of it."""
     seconds: float = 0.0
 
     @property
@@ -89,6 +89,7 @@ class Run:
         slot = self.slot
         _, wrong, _ = await asyncio.gather(slot.furnish(self.scenario), slot.ready(), self._settle_in())
         self._wrong += wrong
+        self._court.trail.keep(self.namespace)
         slot.guest = self
         self.last_call = time.monotonic()
         try:
@@ -110,7 +111,9 @@ class Run:
                     self._wrong.append(f"the run itself failed: {result!r}")
         self._wrong += await slot.bury()
         findings = await self._court.verdict(self.namespace, self.pool, self._wrong)
+        trail = self._court.trail.take(self.namespace)
         if findings:
+            self.told += trail
             await slot.start_anew()
         elif sum(not each.may_end for each in slot.replicas) < REPLICAS:
             await slot.start_one()  # it comes up while the next run is made ready
@@ -224,8 +227,14 @@ class Run:
             self._tasks.discard(task)
 
     def unsettled(self) -> bool:
-        """Something that a fault took away has not come back yet."""
-        return any(not task.done() for task in self._tasks)
+        """Something that a fault took away has not come back yet, be it the leader."""
+        return self.slot.leader() is None or any(not task.done() for task in self._tasks)
+
+    @property
+    def quiet(self) -> float:
+        """Seconds since anybody wrote anything, or came to lead."""
+        leader = self.slot.leader()
+        return time.monotonic() - max(self.last_call, leader.led_at if leader is not None else 0.0)
 
     async def _silent(self) -> None:
         await self._court.rests(self.namespace)

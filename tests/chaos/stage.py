@@ -121,12 +121,11 @@ class Stage:
                 if time.monotonic() > deadline:
                     raise NotInTime(f"the records of {run.namespace} do not say that {len(bound)} are bound")
                 continue
-            quiet = time.monotonic() - run.last_call
-            if quiet > QUIET_SECONDS and not run.unsettled():
+            if run.quiet > QUIET_SECONDS and not run.unsettled():
                 return
             if time.monotonic() > deadline:
                 raise NotInTime(f"{run.namespace} is never quiet; last was {run.told[-3:]}")
-            await asyncio.sleep(max(LOOK_SECONDS, QUIET_SECONDS - quiet))
+            await asyncio.sleep(max(LOOK_SECONDS, QUIET_SECONDS - run.quiet))
 
     async def _recorded(self, bound: set[str], *, timeout: float) -> bool:
         try:
