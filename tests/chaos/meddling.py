@@ -135,9 +135,9 @@ async def _member(run: Run, number: int, *, at_once: bool) -> None:
     place = number % len(team.members)
     if not await run.stage.there(team, place):
         return
-    await run.stage.go(team, (place,), at_once=at_once)
+    await run.stage.go(team, (place,))
     if not team.controlled:
-        run.mend(0 if at_once else AWAY_SECONDS, lambda: run.stage.come(team, (place,)))
+        run.mend(0 if at_once else AWAY_SECONDS, lambda: run.stage.come_again(team, place))
 
 
 async def _compete(run: Run, station: Station) -> None:

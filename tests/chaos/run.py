@@ -71,14 +71,13 @@ class Run:
         self.version = ""
         self.durings: list[During] = []
         self.happened = asyncio.Event()
-        """No `During` waits for its call any more."""
+        """A `During` has had its call, and its steps are done."""
         self.refused: set[str] = set()
         self.ending = False
         self._court = court
         self._now = {station.name: station for station in self.stations}
         self._due = {fault.at: fault for fault in history.faults}
         self._met: list[Fault] = []
-        self._passed: dict[str, int] = {}  # resource -> calls since a During came
         self._struck: tuple[Replica, float] | None = None
         self._recoveries: list[float] = []
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -175,14 +174,11 @@ class Run:
 
     async def _during(self, call: Call) -> None:
         for during in list(self.durings):
-            if during.resource == call.resource:
-                self._passed[call.resource] = self._passed.get(call.resource, 0) + 1
-                if self._passed[call.resource] == during.nth:
-                    for step in during.steps:
-                        await self.stage.do(step)
-                    self.durings.remove(during)
-        if not self.durings:
-            self.happened.set()
+            if (during.resource, during.name) == (call.resource, call.name):
+                self.durings.remove(during)
+                for step in during.steps:
+                    await self.stage.do(step)
+                self.happened.set()
 
     # -- what faults do to the run
 

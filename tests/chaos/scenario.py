@@ -105,15 +105,10 @@ class Come:
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """Members are deleted; all of them if none is named.
-
-    `at_once`: by force. Where a namesake comes right after, it has to be: kwok, which plays the kubelet, ends
-    terminating pods by name, and may end the namesake as well.
-    """
+    """Members are deleted; all of them if none is named."""
 
     team: Team
     which: tuple[int, ...] = ()
-    at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +131,10 @@ def rest(**bound: int) -> Rest:
 
 @dataclass(frozen=True, slots=True)
 class During:
-    """From now on, the nth call of this resource is held until the steps are done."""
+    """The next call about this object is held until the steps are done."""
 
     resource: str
-    nth: int
+    name: str
     steps: tuple[Come | Go, ...]
 
 

@@ -80,10 +80,10 @@ def _grown() -> Scenario:
 
 
 def _torn() -> Scenario:
-    """A member is deleted while its gang is being bound, and comes again under its name."""
+    """A member is deleted between commit and bind, and comes again under its name."""
     team = gang("team", 6, FULL)
     steps = (
-        During(BINDING, 3, (Go(team, (5,), at_once=True),)),
+        During(BINDING, "team-5", (Go(team, (5,)),)),
         Come(team),
         Happened(),
         Come(team, (5,)),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS: Final = 150.0
 """T. What takes longer does not converge. The slowest thing that may be waited for is a creation without an answer,
 which the apiserver may carry out for a minute more."""
+KWOK_SECONDS: Final = 2.0
 QUIET_SECONDS: Final = 0.7
 LOOK_SECONDS: Final = 0.05
 
@@ -49,8 +50,8 @@ class Stage:
         match step:
             case Come(team, which):
                 await self.come(team, which)
-            case Go(team, which, at_once):
-                await self.go(team, which, at_once=at_once)
+            case Go(team, which):
+                await self.go(team, which)
             case GoWhoIsBound(teams):
                 names = {team.name for team in teams}
                 there = [each for each in await self._pods() if each["metadata"]["labels"][OF] in names]
@@ -92,15 +93,22 @@ class Stage:
                 return
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def go(self, team: Team, which: tuple[int, ...] = (), *, at_once: bool = False) -> None:
+    async def come_again(self, team: Team, place: int) -> None:
+        """A namesake of a pod that was just deleted. kwok, which plays the kubelet, ends pods by name and not by UID:
+        it may mean the old one and end the new one, which then has to come once more."""
+        await self.come(team, (place,))
+        await asyncio.sleep(KWOK_SECONDS)
+        await self.come(team, (place,))
+
+    async def go(self, team: Team, which: tuple[int, ...] = ()) -> None:
         members = which or tuple(range(len(team.shapes)))
-        await asyncio.gather(*(self._delete(team.members[place], at_once=at_once) for place in members))
+        await asyncio.gather(*(self._delete(team.members[place]) for place in members))
 
     async def there(self, team: Team, place: int) -> bool:
         return await self._api.find(at("pods", self._run.namespace, team.members[place])) is not None
 
-    async def _delete(self, name: str, *, at_once: bool = False) -> None:
-        await self._hands.delete(at("pods", self._run.namespace, name), grace=0 if at_once else None)
+    async def _delete(self, name: str) -> None:
+        await self._hands.delete(at("pods", self._run.namespace, name))
 
     # -- waiting
 
