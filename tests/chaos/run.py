@@ -16,6 +16,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import aiohttp
+
 from chaos.calls import BINDING, Call
 from chaos.court import Court
 from chaos.faults import Fault, History
@@ -27,7 +29,7 @@ from chaos.scenarios import SCENARIOS
 from chaos.slot import REPLICAS, Slot
 from chaos.stage import Stage
 from chaos.wire import Answer, refusal
-from harness.api import NotInTime
+from harness.api import NotInTime, Refused
 from witness.findings import Finding
 from witness.stations import Station
 
@@ -86,12 +88,12 @@ class Run:
     async def carry_out(self) -> Outcome:
         began = time.monotonic()
         slot = self.slot
-        _, wrong, _ = await asyncio.gather(slot.furnish(self.scenario), slot.ready(), self._settle_in())
-        self._wrong += wrong
-        self._court.trail.keep(self.namespace)
-        slot.guest = self
-        self.last_call = time.monotonic()
         try:
+            _, wrong, _ = await asyncio.gather(slot.furnish(self.scenario), slot.ready(), self._settle_in())
+            self._wrong += wrong
+            self._court.trail.keep(self.namespace)
+            slot.guest = self
+            self.last_call = time.monotonic()
             for step in self.scenario.steps:
                 await self.stage.do(step)
             await self._recovered()
@@ -100,7 +102,9 @@ class Run:
             await self.stage.clear()
             await self._recovered()
         except (NotInTime, TimeoutError) as late:
-            self._wrong.append(f"does not converge: {late}")
+            self._wrong.append(f"does not converge: {late!s:.3000}")
+        except (Refused, aiohttp.ClientError) as problem:
+            self._wrong.append(f"the run itself failed: {problem!r}")
         finally:
             slot.guest = None
             for task in list(self._tasks):
