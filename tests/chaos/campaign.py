@@ -7,6 +7,7 @@ matter, for each has nodes, a namespace and operators of its own.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -18,8 +19,8 @@ from chaos.run import Outcome, Run
 from witness.findings import Finding
 
 DRY_RUNS: Final = 2
-MOST_SHRINKING: Final = 12
-"""Runs that are spent on making one failure small."""
+SHRINKING_SECONDS: Final = 240.0
+"""Spent on making one failure small; a run that never comes to rest takes a while to be called that."""
 
 
 @dataclass(slots=True)
@@ -143,14 +144,13 @@ class Campaign:
 
     async def _shrunk(self, index: int, history: History) -> History:
         """Greedily, the fewest of its faults that still fail."""
-        slot, left = self._plane.slots[index], MOST_SHRINKING
-        found = True
+        slot = self._plane.slots[index]
+        deadline, found = time.monotonic() + SHRINKING_SECONDS, True
         while found and len(history.faults) > 1:
             found = False
             for fewer in smaller(history):
-                if left == 0:
+                if time.monotonic() > deadline:
                     return history
-                left -= 1
                 if (await Run(slot, fewer, self._plane.court).carry_out()).failed:
                     history, found = fewer, True
                     break

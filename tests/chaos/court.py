@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
+from chaos.trail import Trail
 from witness.checker import Checker
 from witness.findings import Finding
 from witness.history import History
@@ -16,6 +17,7 @@ UNCONVERGED: Final = "unconverged"
 class Court:
     def __init__(self, history: History, schedulers: frozenset[str]) -> None:
         self.checker = Checker(schedulers, delivering=True)
+        self.trail = Trail()
         self._history = history
         self._reading: asyncio.Task[None] | None = None
         self._claimed: set[int] = set()  # findings that a run has taken
@@ -71,3 +73,4 @@ class Court:
     async def _read(self) -> None:
         async for change in self._history.changes():
             self.checker.see(change)
+            self.trail.see(change)

@@ -137,7 +137,7 @@ async def _member(run: Run, number: int, *, at_once: bool) -> None:
         return
     await run.stage.go(team, (place,))
     if not team.controlled:
-        run.mend(0 if at_once else AWAY_SECONDS, lambda: run.stage.come(team, (place,)))
+        run.mend(0 if at_once else AWAY_SECONDS, lambda: run.stage.come_again(team, place))
 
 
 async def _compete(run: Run, station: Station) -> None:

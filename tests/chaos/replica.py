@@ -134,6 +134,7 @@ class Replica:
     async def close(self) -> None:
         self.carry_on()
         self.kill()
-        self.leading.cancel()
+        if self.operator.process is None:
+            self.leading.cancel()
         await asyncio.gather(self.leading, return_exceptions=True)
         await self.door.close()

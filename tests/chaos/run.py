@@ -16,6 +16,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import aiohttp
+
 from chaos.calls import BINDING, Call
 from chaos.court import Court
 from chaos.faults import Fault, History
@@ -27,7 +29,7 @@ from chaos.scenarios import SCENARIOS
 from chaos.slot import REPLICAS, Slot
 from chaos.stage import Stage
 from chaos.wire import Answer, refusal
-from harness.api import NotInTime
+from harness.api import NotInTime, Refused
 from witness.findings import Finding
 from witness.stations import Station
 
@@ -48,7 +50,7 @@ class Outcome:
     """Seconds from each kill or pause to the next bind or word of the ledger's; where nothing was left to do, to the
     next leader."""
     told: list[str] = field(default_factory=list)
-    """The calls by number, with the replica that made each."""
+    """The calls by number, with the replica that made each; of a run that failed, then what etcd says of it."""
     seconds: float = 0.0
 
     @property
@@ -71,14 +73,13 @@ class Run:
         self.version = ""
         self.durings: list[During] = []
         self.happened = asyncio.Event()
-        """No `During` waits for its call any more."""
+        """A `During` has had its call, and its steps are done."""
         self.refused: set[str] = set()
         self.ending = False
         self._court = court
         self._now = {station.name: station for station in self.stations}
         self._due = {fault.at: fault for fault in history.faults}
         self._met: list[Fault] = []
-        self._passed: dict[str, int] = {}  # resource -> calls since a During came
         self._struck: tuple[Replica, float] | None = None
         self._recoveries: list[float] = []
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -87,11 +88,12 @@ class Run:
     async def carry_out(self) -> Outcome:
         began = time.monotonic()
         slot = self.slot
-        _, wrong, _ = await asyncio.gather(slot.furnish(self.scenario), slot.ready(), self._settle_in())
-        self._wrong += wrong
-        slot.guest = self
-        self.last_call = time.monotonic()
         try:
+            _, wrong, _ = await asyncio.gather(slot.furnish(self.scenario), slot.ready(), self._settle_in())
+            self._wrong += wrong
+            self._court.trail.keep(self.namespace)
+            slot.guest = self
+            self.last_call = time.monotonic()
             for step in self.scenario.steps:
                 await self.stage.do(step)
             await self._recovered()
@@ -100,7 +102,9 @@ class Run:
             await self.stage.clear()
             await self._recovered()
         except (NotInTime, TimeoutError) as late:
-            self._wrong.append(f"does not converge: {late}")
+            self._wrong.append(f"does not converge: {late!s:.3000}")
+        except (Refused, aiohttp.ClientError) as problem:
+            self._wrong.append(f"the run itself failed: {problem!r}")
         finally:
             slot.guest = None
             for task in list(self._tasks):
@@ -110,7 +114,9 @@ class Run:
                     self._wrong.append(f"the run itself failed: {result!r}")
         self._wrong += await slot.bury()
         findings = await self._court.verdict(self.namespace, self.pool, self._wrong)
+        trail = self._court.trail.take(self.namespace)
         if findings:
+            self.told += trail
             await slot.start_anew()
         elif sum(not each.may_end for each in slot.replicas) < REPLICAS:
             await slot.start_one()  # it comes up while the next run is made ready
@@ -172,14 +178,11 @@ class Run:
 
     async def _during(self, call: Call) -> None:
         for during in list(self.durings):
-            if during.resource == call.resource:
-                self._passed[call.resource] = self._passed.get(call.resource, 0) + 1
-                if self._passed[call.resource] == during.nth:
-                    for step in during.steps:
-                        await self.stage.do(step)
-                    self.durings.remove(during)
-        if not self.durings:
-            self.happened.set()
+            if (during.resource, during.name) == (call.resource, call.name):
+                self.durings.remove(during)
+                for step in during.steps:
+                    await self.stage.do(step)
+                self.happened.set()
 
     # -- what faults do to the run
 
@@ -224,8 +227,14 @@ class Run:
             self._tasks.discard(task)
 
     def unsettled(self) -> bool:
-        """Something that a fault took away has not come back yet."""
-        return any(not task.done() for task in self._tasks)
+        """Something that a fault took away has not come back yet, be it the leader."""
+        return self.slot.leader() is None or any(not task.done() for task in self._tasks)
+
+    @property
+    def quiet(self) -> float:
+        """Seconds since anybody wrote anything, or came to lead."""
+        leader = self.slot.leader()
+        return time.monotonic() - max(self.last_call, leader.led_at if leader is not None else 0.0)
 
     async def _silent(self) -> None:
         await self._court.rests(self.namespace)

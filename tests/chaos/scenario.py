@@ -131,10 +131,10 @@ def rest(**bound: int) -> Rest:
 
 @dataclass(frozen=True, slots=True)
 class During:
-    """From now on, the nth call of this resource is held until the steps are done."""
+    """The next call about this object is held until the steps are done."""
 
     resource: str
-    nth: int
+    name: str
     steps: tuple[Come | Go, ...]
 
 

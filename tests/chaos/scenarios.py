@@ -80,10 +80,10 @@ def _grown() -> Scenario:
 
 
 def _torn() -> Scenario:
-    """A member is deleted while its gang is being bound, and comes again under its name."""
+    """A member is deleted between commit and bind, and comes again under its name."""
     team = gang("team", 6, FULL)
     steps = (
-        During(BINDING, 3, (Go(team, (5,)),)),
+        During(BINDING, "team-5", (Go(team, (5,)),)),
         Come(team),
         Happened(),
         Come(team, (5,)),
@@ -123,6 +123,27 @@ def _rolled_back() -> Scenario:
     return Scenario("rolled-back", (station("a", 4),), (team,), steps)
 
 
+def _replaced() -> Scenario:
+    """Members of a whole gang fail and are made anew by their controller."""
+    team = Team("team", (HALF,) * 4, least=4, controlled=True)
+    steps = (Come(team), rest(team=4), Go(team, (1, 2)), rest(team=4))
+    return Scenario("replaced", (station("a", 2),), (team,), steps)
+
+
+def _crowd() -> Scenario:
+    """Pods on their own share two cards, some leave and others take their part."""
+    first, more = Team("first", (slice_of(6),) * 4), Team("more", (slice_of(10),) * 2)
+    steps = (
+        Come(first),
+        rest(first=4),
+        Come(more),
+        rest(first=4, more=0),
+        Go(first, (0, 1, 2, 3)),
+        rest(more=2),
+    )
+    return Scenario("crowd", (station("a", 2),), (first, more), steps)
+
+
 def _counted() -> Scenario:
     """A gang that holds numbers of a device plugin's cards, decided by its record's creation, and a lone pod beside."""
     team, one = gang("team", 3, counted()), lone("one", counted())
@@ -143,6 +164,8 @@ SCENARIOS: Final = {
         _torn(),
         _failing_card(),
         _rolled_back(),
+        _replaced(),
+        _crowd(),
         _counted(),
     )
 }

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS: Final = 150.0
 """T. What takes longer does not converge. The slowest thing that may be waited for is a creation without an answer,
 which the apiserver may carry out for a minute more."""
+KWOK_SECONDS: Final = 2.0
 QUIET_SECONDS: Final = 0.7
 LOOK_SECONDS: Final = 0.05
 
@@ -92,6 +93,13 @@ class Stage:
                 return
             await asyncio.sleep(LOOK_SECONDS)
 
+    async def come_again(self, team: Team, place: int) -> None:
+        """A namesake of a pod that was just deleted. kwok, which plays the kubelet, ends pods by name and not by UID:
+        it may mean the old one and end the new one, which then has to come once more."""
+        await self.come(team, (place,))
+        await asyncio.sleep(KWOK_SECONDS)
+        await self.come(team, (place,))
+
     async def go(self, team: Team, which: tuple[int, ...] = ()) -> None:
         members = which or tuple(range(len(team.shapes)))
         await asyncio.gather(*(self._delete(team.members[place]) for place in members))
@@ -121,12 +129,11 @@ class Stage:
                 if time.monotonic() > deadline:
                     raise NotInTime(f"the records of {run.namespace} do not say that {len(bound)} are bound")
                 continue
-            quiet = time.monotonic() - run.last_call
-            if quiet > QUIET_SECONDS and not run.unsettled():
+            if run.quiet > QUIET_SECONDS and not run.unsettled():
                 return
             if time.monotonic() > deadline:
                 raise NotInTime(f"{run.namespace} is never quiet; last was {run.told[-3:]}")
-            await asyncio.sleep(max(LOOK_SECONDS, QUIET_SECONDS - quiet))
+            await asyncio.sleep(max(LOOK_SECONDS, QUIET_SECONDS - run.quiet))
 
     async def _recorded(self, bound: set[str], *, timeout: float) -> bool:
         try:
@@ -151,8 +158,10 @@ class Stage:
         return True
 
     async def _happened(self) -> None:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            await self._run.happened.wait()
+        try:
+            await asyncio.wait_for(self._run.happened.wait(), PATIENCE_SECONDS)
+        except TimeoutError:
+            raise NotInTime(f"the call that {self._run.durings} wait for never came") from None
 
     async def _anew(self, team: Team, bound: int) -> None:
         """The first that were bound are gone."""

@@ -126,8 +126,9 @@ class Checker:
                 continue
             bound = {uid for uid in record.entries if (pod := self._living.get(uid)) is not None and pod.node}
             once = self._once_bound.get(record.uid, set())
-            if record.group and bound and len(once) < record.min_member:
-                what = f"{len(once)} of the {record.min_member} that {key} needs were ever bound, at rest"
+            needed = min(record.min_member, self._needed(record, since=self._last.at))
+            if record.group and bound and len(once) < needed:
+                what = f"{len(once)} of the {needed} that {key} needs were ever bound, at rest"
                 self._say(HALF_GANG, self._last, what, key)
             for uid in sorted(record.entries.keys() - self._living.keys()):
                 if not self._reach.held(uid):

@@ -70,6 +70,13 @@ def test_a_gang_that_lost_a_member_after_it_was_whole_may_rest(tale: Tale) -> No
     assert tale.findings == []
 
 
+def test_a_gang_whose_group_wants_fewer_by_now_may_rest_with_those(tale: Tale) -> None:
+    whole(tale, bound=1)
+    tale.group("g", 1)
+    tale.checker.rests(HERE)
+    assert tale.findings == []
+
+
 def test_a_pod_that_is_gone_is_listed_by_no_record_at_rest(tale: Tale) -> None:
     whole(tale)
     tale.deleted("y")
