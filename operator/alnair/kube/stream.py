@@ -21,6 +21,9 @@ from alnair.kube.client import Client, Refused, Unanswered
 
 log = logging.getLogger(__name__)
 
+# What msgspec raises: also for bytes that are no UTF-8, and for what is nested beyond reason.
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
 T = TypeVar("T")
 
 PAGE = 2000
@@ -113,7 +116,7 @@ class Stream(Generic[T]):
             except Unanswered as error:
                 log.warning("%s stream: %s; going on in %.1f s", self.name, error, pause)
                 pause = await self._rest(pause)
-            except (Refused, msgspec.MsgspecError, RecursionError) as error:
+            except (Refused, *UNREADABLE) as error:
                 # A version too old is not told from other refusals: listing again is right after all of them.
                 log.warning("%s stream: %s; listing again in %.1f s", self.name, error, pause)
                 self._version = ""
@@ -177,7 +180,7 @@ class Stream(Generic[T]):
     def _decode(self, raw: msgspec.Raw) -> T | None:
         try:
             return self._object.decode(raw)
-        except (msgspec.MsgspecError, RecursionError) as error:
+        except UNREADABLE as error:
             # One object that does not look like its kind must not stop the feed of all the others.
             log.error("%s stream: an object was skipped, it cannot be read: %s", self.name, error)
             return None

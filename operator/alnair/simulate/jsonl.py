@@ -19,6 +19,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from alnair.api.quantity import shown
+from alnair.api.text import one_line
 from alnair.scheduling.elastic.curves import default, from_points
 from alnair.simulate.openb import MOST, MOST_CARDS, MOST_LINES
 from alnair.simulate.trace import CARD, BadTrace, Elastic, Job, Machine, Trace
@@ -81,8 +83,8 @@ def read_trace(path: Path) -> Trace:
                     continue
                 try:
                     line = decoder.decode(text)
-                except msgspec.DecodeError as error:
-                    raise BadTrace(f"{where}: {error}") from None
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    raise BadTrace(f"{where}: {one_line(str(error), most=300)}") from None
                 _add(line, where, machines, jobs)
     except OSError as error:
         raise BadTrace(f"{path}: cannot be read: {error}") from error
@@ -97,13 +99,13 @@ def _add(line: Line, where: str, machines: dict[str, Machine], jobs: dict[str, J
     if line.node is not None:
         node = line.node
         if node.name in machines:
-            raise BadTrace(f"{where}: node {node.name!r} stands twice")
+            raise BadTrace(f"{where}: node {shown(node.name)} stands twice")
         machines[node.name] = Machine(node.name, node.cpu, node.memory_mib, node.cards, node.model)
     if line.job is not None:
         job = line.job
         name = job.name or f"job-{len(jobs)}"
         if name in jobs:
-            raise BadTrace(f"{where}: job {name!r} stands twice")
+            raise BadTrace(f"{where}: job {shown(name)} stands twice")
         jobs[name] = Job(
             name=name,
             cpu=job.cpu,

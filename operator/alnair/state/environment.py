@@ -15,6 +15,7 @@ import msgspec
 from alnair.api import names
 from alnair.api.gpurequest import CardDemand, GpuRequest
 from alnair.api.quantity import shown
+from alnair.api.text import one_line
 from alnair.state import wire
 
 Reading = Mapping[str, str]  # variable -> field path that it reads, empty if none
@@ -34,8 +35,8 @@ def environment(spec: wire.PodSpec, gpu: GpuRequest) -> tuple[bool, str]:
     """
     try:
         read = {container.name: _reading(container) for container in _containers(spec)}
-    except msgspec.DecodeError as error:
-        return True, f"spec.containers: the environment cannot be read: {error}"
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return True, f"spec.containers: the environment cannot be read: {one_line(str(error), most=300)}"
     told = any(_OURS in path for reading in read.values() for path in reading.values())
     if not told and all(demand.whole and _by_resource(demand, spec) for demand in gpu.demands):
         return False, ""

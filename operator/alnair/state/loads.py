@@ -293,7 +293,7 @@ def _age(managed: msgspec.Raw, wall: float) -> float:
     """How long ago the readings were last written, as the apiserver noted it; 0 where it did not."""
     try:
         entries = msgspec.json.decode(managed, type=list[wire.ManagedFields]) if wire.present(managed) else []
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return 0.0
     written = [stamp_read(each.time) for each in entries if _OWNED.search(bytes(each.fields))]
     return max(0.0, wall - max((at for at in written if at is not None), default=wall))

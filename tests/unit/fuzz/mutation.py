@@ -38,7 +38,7 @@ hostile_texts = st.one_of(
     st.text(max_size=20),
     st.text(alphabet="0123456789.eE+-_kMGTPinumKi\u0663", max_size=12),
 )
-hostile_values = st.one_of(st.sampled_from(VALUES), hostile_texts)
+hostile_values = st.one_of(st.sampled_from(VALUES).map(copy.deepcopy), hostile_texts)
 
 
 def _places(tree: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -79,9 +79,9 @@ def trees(draw: st.DrawFn, examples: Sequence[Any], *, most: int = 3) -> Any:
             case 6:
                 parent[key] = [parent[key]] if draw(st.booleans()) else {"a": parent[key]}
             case 7 if isinstance(parent, dict):
-                parent[draw(hostile_texts)] = parent[key]
+                parent[draw(hostile_texts)] = copy.deepcopy(parent[key])
             case 7 | 8 if isinstance(parent, list):
-                parent += [copy.deepcopy(parent[key])] * draw(st.sampled_from((1, 2, 300)))
+                parent += [copy.deepcopy(parent[key]) for _ in range(draw(st.sampled_from((1, 2, 300))))]
             case _ if isinstance(parent[key], str):
                 parent[key] = draw(texts([parent[key]]))
     return tree

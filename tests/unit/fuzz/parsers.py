@@ -35,7 +35,7 @@ from alnair.handlers.storage import KINDS
 from alnair.kube import Refused, Unanswered, client
 from alnair.kube.clock import Clock
 from alnair.kube.http import Answer, BadAnswer, _Channel
-from alnair.kube.stream import Stream
+from alnair.kube.stream import UNREADABLE, Stream
 from alnair.ledger import records, writer
 from alnair.ledger.records import Record, Unparsable
 from alnair.sandbox import fleet
@@ -379,7 +379,7 @@ def read_storage(raw: bytes) -> Any:
     for kind in KINDS:
         try:
             value = kind.read(msgspec.json.decode(raw, type=kind.wire))
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             continue
         state = ClusterState()
         state.volumes.put(value)
@@ -564,7 +564,7 @@ def shares(tree: Any) -> Any:
 def parsers(folder: Path) -> list[Parser]:
     tell = logging.getLogger("alnair")
     tell.setLevel(logging.CRITICAL)
-    decoding = (msgspec.MsgspecError, RecursionError)
+    decoding = UNREADABLE
     return [
         Parser("quantities", TEXT, quantities, ["500m", "1.5Gi", "2e3", "16Gi", "1"], ("api/quantity.py",),
                (BadQuantity,), says="spec.x"),
@@ -593,7 +593,7 @@ def parsers(folder: Path) -> list[Parser]:
         Parser("topologies", TREE, read_topologies, TOPOLOGIES,
                ("api/topology.py", "handlers/topology.py", "state/inventory/zones.py", "state/machine.py",
                 "state/zones.py"), (ValidationError,), sane),
-        Parser("storage", BYTES, read_storage, list(STORAGE.values()), ("state/storage.py",), (RecursionError,), sane),
+        Parser("storage", BYTES, read_storage, list(STORAGE.values()), ("state/storage.py",), (), sane),
         Parser("groups", TREE, groups, GROUPS, ("api/podgroup.py", "control/gangs.py", "handlers/podgroup.py"), (),
                _group_stands),
         Parser("horovod jobs", TREE, horovod, JOBS,

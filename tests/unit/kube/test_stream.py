@@ -264,3 +264,10 @@ async def test_an_object_nested_beyond_reason_does_not_end_the_stream() -> None:
     )
     async with playing([listed("a"), watched(deep), listed("a", "b"), watched()]) as (told, _):
         await told.until(("replace", ["a", "b"]))
+
+
+async def test_bytes_that_are_no_text_do_not_end_the_stream() -> None:
+    """msgspec raises UnicodeDecodeError for them, which is no MsgspecError."""
+    half = b'{"type": "ADDED", "object": {"metadata": {"name": "\xf7", "resourceVersion": "11"}}}\n'
+    async with playing([listed("a"), watched(half, event("ADDED", pod("b", "12")))]) as (told, _):
+        await told.until(("put", "b"))
