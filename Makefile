@@ -27,11 +27,13 @@ EVENTS     ?= 300
 MINUTES    ?= 10
 RUNS       ?= 300
 REPLAY     ?=
+FRESH      ?=
+K8S        ?=
 
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
               --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
-.PHONY: help venv demo test unit interleaved lint lock crds deploy control-plane clean
+.PHONY: help venv demo test unit interleaved lint lock crds deploy image control-plane test-compat clean
 .PHONY: bench bench-extender soak conformance topology churn elastic failover chaos
 
 help: ## List the targets
@@ -56,6 +58,11 @@ demo: venv ## The main job from nothing: control plane, helm install, operator, 
 test: venv control-plane lint ## Everything that must hold: lint, unit, chart, cluster and restart tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
+test-compat: venv ## The cluster tests against another Kubernetes (K8S=v1.34.4), compiled first, about 12 min on two cores
+	@[[ -n '$(K8S)' ]] || { echo "make test-compat: say which, such as K8S=v1.34.4" >&2; exit 2; }
+	ALNAIR_KUBERNETES=$(K8S) $(BIN)/alnair cluster build
+	ALNAIR_KUBERNETES=$(K8S) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(or $(PYTEST_ARGS),tests/cluster tests/sandbox)
+
 unit: venv ## The tests that need no cluster, in a few minutes
 	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
 
@@ -78,6 +85,9 @@ crds: venv ## Generate crds/ and the chart's copies from the models
 
 deploy: venv ## Write deploy/static-pod.yaml from the chart
 	$(BIN)/python -m deploy.static_pod --write deploy/static-pod.yaml
+
+image: venv ## Build the image without a Docker daemon into dist/: OCI archive and SBOM (FRESH=1: with today's Debian packages)
+	$(BIN)/python -m deploy.image --into dist $(if $(FRESH),--fresh)
 
 control-plane: venv ## Obtain the control plane: compiled once (about ten minutes on two cores), then cached
 	$(BIN)/alnair cluster build

@@ -111,8 +111,10 @@ def _to_loopback(operator: Manifest) -> None:
 
 def render(objects: str) -> str:
     """The file, from the objects that `helm template` printed."""
-    (deployment,) = (each for each in yaml.safe_load_all(objects) if each and each["kind"] == "Deployment")
-    body = yaml.safe_dump(static_pod(deployment), sort_keys=False, width=120)
+    found = [each for each in yaml.safe_load_all(objects) if each and each["kind"] == "Deployment"]
+    if len(found) != 1:
+        raise NotPossible(f"{len(found)} Deployments in what was given; `helm template` of the chart has one")
+    body = yaml.safe_dump(static_pod(found[0]), sort_keys=False, width=120)
     return HEADER.format(folder=HOST_FOLDER) + body
 
 

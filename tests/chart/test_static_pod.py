@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from deploy.static_pod import HOST_FOLDER, NotPossible, of_the_chart, static_pod
+from deploy.static_pod import render as render_file
 
 FILE = Path(__file__).parents[2] / "deploy" / "static-pod.yaml"
 Manifest = dict[str, Any]
@@ -83,6 +84,11 @@ def test_values_of_your_own_reach_it(render: Render) -> None:
     assert operator["image"] == "alnair:mine"
     assert operator["args"][operator["args"].index("--lease-duration") + 1] == "5"
     assert operator["args"][operator["args"].index("--lease-name") + 1] == "blue-alnair"
+
+
+def test_something_else_than_the_chart_is_refused() -> None:
+    with pytest.raises(NotPossible, match="0 Deployments"):
+        render_file("kind: Pod\n")
 
 
 def test_what_a_static_pod_cannot_have_is_refused(render: Render) -> None:

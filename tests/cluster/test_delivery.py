@@ -19,6 +19,9 @@ from harness.kubelet import environment
 from harness.operator import Operator, install
 from harness.watching import bound_now, bound_pods, condition, event_about, record_of_pod
 
+pytestmark = pytest.mark.kubernetes(
+    "1.36", "containers are told their cards by MutatingAdmissionPolicies, which are off before"
+)
 DEVICES = "main.env.ai.centaurus.io/visible-devices"
 
 

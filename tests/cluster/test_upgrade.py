@@ -89,6 +89,7 @@ async def epochs(api: Api, namespace: str) -> dict[str, int]:
     }
 
 
+@pytest.mark.kubernetes("1.36", "the version before is installed with delivery, by MutatingAdmissionPolicies")
 async def test_an_upgrade_keeps_every_decision_and_the_successor_carries_on(
     bare_cluster: Access, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

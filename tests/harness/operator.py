@@ -30,10 +30,14 @@ from alnair.sandbox import installation
 from alnair.sandbox.access import Access
 from alnair.sandbox.installation import RELEASE, Installation
 from alnair.sandbox.processes import LAUNCHER, log_tail
+from alnair.sandbox.versions import kubernetes_version, minor
 from harness.fixtures import REPOSITORY
 from harness.plugin import show_log_on_failure
 
 CHART = REPOSITORY / "charts" / "alnair"
+DELIVERS = minor(kubernetes_version()) >= (1, 36)
+"""Whether this control plane has the policies by which containers are told their cards. Tests that are about that are
+marked `kubernetes("1.36", …)`."""
 LEASE = "--lease-duration=3"  # so that the next one need not wait long after a kill -9
 
 
@@ -95,7 +99,7 @@ def install(
         "gpuAllocations": False,
         "elasticHorovodJobs": False,
     }
-    delivery = {"wholeCards": "Environment", **(delivery or {})}
+    delivery = {"wholeCards": "Environment", "enabled": DELIVERS, **(delivery or {})}
     installed = installation.install(
         cluster,
         chart=CHART,

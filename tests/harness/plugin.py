@@ -18,6 +18,7 @@ from alnair.sandbox.access import Access
 from alnair.sandbox.kept import KeptControlPlane
 from alnair.sandbox.launcher import die_with_parent
 from alnair.sandbox.processes import log_tail
+from alnair.sandbox.versions import kubernetes_version, minor
 
 CLUSTERLESS = ("unit", "chart", "topology")
 """Folders under tests/ whose tests need no cluster."""
@@ -88,6 +89,14 @@ def needs_cluster(arguments: list[str], *, root: Path, invoked_in: Path) -> bool
     free = [root / "tests" / folder for folder in CLUSTERLESS]
     paths = [(invoked_in / argument.partition("::")[0]).resolve() for argument in arguments]
     return not paths or any(not any(path.is_relative_to(folder) for folder in free) for path in paths)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """`@pytest.mark.kubernetes("1.36", "why")`: skipped on an older control plane, with the reason."""
+    for marker in item.iter_markers("kubernetes"):
+        least, why = marker.args
+        if minor(kubernetes_version()) < minor(least):
+            pytest.skip(f"needs Kubernetes {least}, and this is {kubernetes_version()}: {why}")
 
 
 LOGS = pytest.StashKey[list[tuple[str, Path]]]()

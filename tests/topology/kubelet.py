@@ -16,7 +16,7 @@ from alnair.sandbox.binaries import BuildFailed, compiled
 from alnair.sandbox.go import find_go
 from alnair.sandbox.locks import file_lock
 from alnair.sandbox.progress import Reporter, Step
-from alnair.sandbox.versions import GOLANG, build_key, cache_folder, kubernetes_version
+from alnair.sandbox.versions import GOLANG, build_key, cache_folder, pinned_kubernetes_version
 
 SOURCE = Path(__file__).parent / "oracle"
 COLD_SECONDS = 60  # beside a compiled control plane; its packages are mostly the same
@@ -27,11 +27,11 @@ def program(report: Reporter) -> Path:
     digest = hashlib.sha256(build_key().encode())
     for source in sorted(SOURCE.iterdir()):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    folder = cache_folder() / "topology-oracle" / f"{kubernetes_version()}-{digest.hexdigest()[:12]}"
+    folder = cache_folder() / "topology-oracle" / f"{pinned_kubernetes_version()}-{digest.hexdigest()[:12]}"
     finished = folder / "oracle"
     with file_lock(folder.with_name(f"{folder.name}.lock")):
         if not os.access(finished, os.X_OK):
-            title = f"compiling the kubelet's topology manager {kubernetes_version()} into {folder}"
+            title = f"compiling the kubelet's topology manager {pinned_kubernetes_version()} into {folder}"
             step = Step("oracle", COLD_SECONDS)
             with report.steps(title, [step]) as runner, runner.step(step):
                 folder.mkdir(parents=True, exist_ok=True)

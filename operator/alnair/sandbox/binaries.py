@@ -16,11 +16,13 @@ from pathlib import Path
 
 from alnair.sandbox.go import Go, find_go
 from alnair.sandbox.locks import file_lock
+from alnair.sandbox.modules import ModuleFailed, module_folder
 from alnair.sandbox.progress import Reporter, Step
 from alnair.sandbox.versions import (
     GOLANG,
     build_flags,
     control_plane_folder,
+    kubernetes_folder,
     kubernetes_version,
     kwok_version,
     minor,
@@ -40,6 +42,10 @@ class Program:
     package: str
     cold_seconds: int
     part_of_kubernetes: bool = True
+
+    def folder(self) -> Path:
+        """Where it is kept once it is compiled."""
+        return (kubernetes_folder() if self.part_of_kubernetes else control_plane_folder()) / "bin"
 
 
 PROGRAMS = (
@@ -77,7 +83,7 @@ def obtain(report: Reporter) -> Binaries:
     found = _present(report)
     stages = _stages()
     if found.keys() != {program.name for program in PROGRAMS} or stages is None:
-        folder = control_plane_folder()
+        folder = kubernetes_folder()
         # Whoever comes second waits here and then finds everything built.
         with file_lock(folder.with_name(f"{folder.name}.lock")):
             found = _present(report)
@@ -113,7 +119,7 @@ def _given(program: Program, report: Reporter) -> Path | None:
 
 
 def _cached(program: Program) -> Path | None:
-    path = control_plane_folder() / "bin" / program.name
+    path = program.folder() / program.name
     return path if os.access(path, os.X_OK) else None
 
 
@@ -142,22 +148,23 @@ def _right_minor(path: Path) -> bool:
 
 
 def _compile(missing: Sequence[Program], *, go: Go, report: Reporter) -> dict[str, Path]:
-    folder = control_plane_folder() / "bin"
-    folder.mkdir(parents=True, exist_ok=True)
+    for program in missing:
+        program.folder().mkdir(parents=True, exist_ok=True)
     built: dict[str, Path] = {}
+    folder = kubernetes_folder()
     title = f"compiling Kubernetes {kubernetes_version()} and kwok {kwok_version()} with {go.version} into {folder}"
     steps = {program.name: Step(program.name, program.cold_seconds) for program in missing}
     with report.steps(title, list(steps.values())) as runner:
         for program in missing:
             with runner.step(steps[program.name]):
-                built[program.name] = _compile_one(program, go=go, folder=folder)
+                built[program.name] = _compile_one(program, go=go, folder=program.folder())
     return built
 
 
 def compiled(go: Go, package: str, *, into: Path, within: Path) -> subprocess.CompletedProcess[str]:
     """What became of `go build`, run in that module's folder."""
     return subprocess.run(
-        [go.command, "build", *build_flags(), "-o", into, package],
+        [go.command, "build", *build_flags(kubernetes_version()), "-o", into, package],
         cwd=within,
         env=go.environment(),
         capture_output=True,
@@ -167,11 +174,22 @@ def compiled(go: Go, package: str, *, into: Path, within: Path) -> subprocess.Co
     )
 
 
+def _module(program: Program, go: Go) -> Path:
+    """etcd is Kubernetes' module's, and always that of the pinned one."""
+    if not program.part_of_kubernetes:
+        return GOLANG / program.module
+    tools = [each.package for each in PROGRAMS if each.part_of_kubernetes]
+    try:
+        return module_folder(program.module, go=go, tools=tools)
+    except ModuleFailed as failed:
+        raise BuildFailed(str(failed)) from None
+
+
 def _compile_one(program: Program, *, go: Go, folder: Path) -> Path:
     finished = folder / program.name
     unfinished = folder / f".{program.name}.{os.getpid()}.part"
     try:
-        done = compiled(go, program.package, into=unfinished, within=GOLANG / program.module)
+        done = compiled(go, program.package, into=unfinished, within=_module(program, go))
         if done.returncode != 0:
             raise BuildFailed(
                 f"go build {program.package} (module golang/{program.module}, {go.version}) failed with exit code"

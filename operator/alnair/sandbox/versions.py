@@ -1,6 +1,7 @@
 """Which versions the sandbox runs, how they are compiled, and where the results are kept.
 
-The versions have one source, the `go.mod` files beside this one; nothing may repeat a version number.
+The versions have one source, the `go.mod` files beside this one; nothing may repeat a version number. ALNAIR_KUBERNETES
+names another Kubernetes, for tests against older control planes; etcd and kwok stay the pinned ones.
 """
 
 from __future__ import annotations
@@ -31,8 +32,18 @@ def pinned(module: str, package: str) -> str:
     return found[1]
 
 
-def kubernetes_version() -> str:
+def pinned_kubernetes_version() -> str:
     return pinned("kubernetes", "k8s.io/kubernetes")
+
+
+def kubernetes_version() -> str:
+    """The one that runs: the pinned one, unless another was asked for."""
+    asked = os.environ.get("ALNAIR_KUBERNETES")
+    if not asked:
+        return pinned_kubernetes_version()
+    if re.fullmatch(r"v1\.\d+\.\d+", asked) is None:
+        raise LookupError(f"ALNAIR_KUBERNETES={asked}: a version looks like {pinned_kubernetes_version()}")
+    return asked
 
 
 def kwok_version() -> str:
@@ -45,9 +56,8 @@ def minor(version: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
-def build_flags() -> tuple[str, ...]:
+def build_flags(version: str) -> tuple[str, ...]:
     """What `go build` gets besides the package. Part of the cache key: another flag is another build."""
-    version = kubernetes_version()
     major, second = minor(version)
     stamp = "k8s.io/component-base/version"
     linker = f"-s -w -X {stamp}.gitVersion={version} -X {stamp}.gitMajor={major} -X {stamp}.gitMinor={second}"
@@ -56,14 +66,15 @@ def build_flags() -> tuple[str, ...]:
 
 @functools.cache
 def build_key() -> str:
-    """Names one build: the Kubernetes version for people, a digest of everything that goes in for truth."""
+    """Names the pinned build: the Kubernetes version for people, a digest of everything that goes in for truth."""
     digest = hashlib.sha256()
     for module in MODULES:
         for name in ("go.mod", "go.sum"):
             digest.update((GOLANG / module / name).read_bytes())
-    digest.update("\0".join(build_flags()).encode())
+    version = pinned_kubernetes_version()
+    digest.update("\0".join(build_flags(version)).encode())
     digest.update(f"{platform.system()}/{platform.machine()}".encode())
-    return f"{kubernetes_version()}-{digest.hexdigest()[:12]}"
+    return f"{version}-{digest.hexdigest()[:12]}"
 
 
 def cache_folder() -> Path:
@@ -74,4 +85,14 @@ def cache_folder() -> Path:
 
 
 def control_plane_folder() -> Path:
+    """Of the pinned build; etcd and kwok are always from here."""
     return cache_folder() / "control-plane" / build_key()
+
+
+def kubernetes_folder() -> Path:
+    """Of Kubernetes' own programs."""
+    version = kubernetes_version()
+    if version == pinned_kubernetes_version():
+        return control_plane_folder()
+    told = "\0".join((*build_flags(version), platform.system(), platform.machine()))
+    return cache_folder() / "control-plane" / f"{version}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"

@@ -11,6 +11,7 @@ import pytest
 from alnair.sandbox import binaries, versions
 from alnair.sandbox.binaries import PROGRAMS, STAGES, BuildFailed, obtain
 from alnair.sandbox.go import GoMissing, find_go
+from alnair.sandbox.modules import module_folder
 from alnair.sandbox.progress import Report
 
 FAKE_GO = """#!/bin/sh
@@ -168,3 +169,50 @@ def test_a_relative_cache_home_is_ignored_as_its_standard_says(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", "here")
     assert versions.cache_folder() == tmp_path / ".cache" / "alnair"
+
+
+def test_another_kubernetes_has_programs_of_its_own_beside_the_pinned_etcd_and_kwok(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    pinned = {program.name: program.folder() for program in PROGRAMS}
+    monkeypatch.setenv("ALNAIR_KUBERNETES", "v1.34.4")
+    for program in PROGRAMS:
+        assert (program.folder() == pinned[program.name]) is (program.name in ("etcd", "kwok"))
+    assert versions.kubernetes_folder().name.startswith("v1.34.4-")
+    assert any("gitVersion=v1.34.4 " in flag for flag in versions.build_flags(versions.kubernetes_version()))
+    monkeypatch.setenv("ALNAIR_KUBERNETES", "1.34")
+    with pytest.raises(LookupError, match=r"ALNAIR_KUBERNETES=1\.34: a version looks like v1"):
+        versions.kubernetes_version()
+
+
+def test_the_module_of_another_kubernetes_is_made_by_go_once(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requirements = tmp_path / "kubernetes.mod"
+    requirements.write_text(
+        "require (\n\tk8s.io/api v0.0.0\n\tk8s.io/klog/v2 v2.130.1\n\tk8s.io/utils v0.0.0-20250604\n)\n"
+    )
+    write_program(
+        machine.path / "go",
+        "#!/bin/sh\n"
+        f'echo "$@" >> "{machine.log}"\n'
+        'case "$1" in\n'
+        "  env) echo go1.26.1;;\n"
+        f'  mod) echo \'{{"GoMod": "{requirements}"}}\';;\n'
+        "  get) touch go.sum;;\n"
+        "esac\n",
+    )
+    monkeypatch.setenv("ALNAIR_KUBERNETES", "v1.34.4")
+    go = find_go(Report())
+    tools = ["k8s.io/kubernetes/cmd/kubectl"]
+    folder = module_folder("kubernetes", go=go, tools=tools)
+    text = (folder / "go.mod").read_text()
+    assert [line for line in text.splitlines() if line.startswith("replace")] == [
+        "replace k8s.io/api => k8s.io/api v0.34.4"
+    ]
+    assert "get -tool k8s.io/kubernetes/cmd/kubectl@v1.34.4" in machine.log.read_text()
+    before = machine.log.read_text()
+    assert module_folder("kubernetes", go=go, tools=tools) == folder
+    assert machine.log.read_text() == before
+    assert module_folder("kwok", go=go, tools=[]) == versions.GOLANG / "kwok"
