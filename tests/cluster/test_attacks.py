@@ -71,10 +71,13 @@ def binding(name: str, target: str, annotations: dict[str, str]) -> Object:
 def attacks(
     namespace: str, scheduler: str, place: str, record: str
 ) -> dict[str, tuple[Attack, tuple[str, ...]]]:
-    """What is tried -> how, and what the refusal says. There are a bound member `m-0`, a pod `waits`, and a record."""
+    """What is tried -> how, and what the refusal says. There are a bound member `m-0`, a pod `waits`, and a record.
+
+    The policy is named by its last words: what no release permits, another's may refuse first.
+    """
     asking = pod("forged").by(scheduler).slice(memory_gib=1)
     pods, ledger = at("pods", namespace), at("gpuallocations", namespace)
-    kept = ("is written by system:serviceaccount:", "alone", f"{namespace}.alnair.records")
+    kept = ("is written by system:serviceaccount:", "alone", ".alnair.records")
     found: dict[str, tuple[Attack, tuple[str, ...]]] = {}
 
     def creating(manifest: Object) -> Attack:
@@ -84,7 +87,7 @@ def attacks(
         return lambda who: who.patch(path, body)
 
     for key, value in RESERVED.items():
-        rule = (f"metadata.annotations[{key}]", f"{namespace}.alnair.pods-")
+        rule = (f"metadata.annotations[{key}]", ".alnair.pods-")
         found[f"create with {key}"] = (creating(asking.annotated({key: value}).manifest()), rule)
         for way in ("", "/status"):
             for text in (value + "x", None):
@@ -96,13 +99,13 @@ def attacks(
             body = binding("waits", place, {key: value})
             found[f"{way} with {key}"] = (
                 lambda who, way=way, body=body: who.call("POST", way, body),  # type: ignore[misc]
-                ("only Alnair may", f"{namespace}.alnair.bindings"),
+                ("only Alnair may", ".alnair.bindings"),
             )
     for way in ("", "/status"):
         for member, label in (("m-0", "another"), ("m-0", None), ("waits", "team")):
             found[f"pods{way}: {member} into group {label}"] = (
                 patching(f"{pods}/{member}{way}", {"metadata": {"labels": {names.POD_GROUP_LABEL: label}}}),
-                (names.POD_GROUP_LABEL, "cannot be changed", f"{namespace}.alnair.pods-update"),
+                (names.POD_GROUP_LABEL, "cannot be changed", ".alnair.pods-update"),
             )
     for kind, preset in {
         "a slice": asking,
@@ -111,7 +114,7 @@ def attacks(
     }.items():
         found[f"{kind} on a node of its choice"] = (
             creating(preset.with_(lambda it: it["spec"].update(nodeName=place)).manifest()),
-            (f"spec.nodeName: {place}", f"{namespace}.alnair.pods-create"),
+            (f"spec.nodeName: {place}", ".alnair.pods-create"),
         )
     found |= {
         "a forged record": (creating(forged_record(scheduler)), kept),
@@ -129,7 +132,7 @@ def attacks(
         "all records deleted": (lambda who: who.call("DELETE", ledger), kept),
         "a group of 10,000": (
             creating(group("vast", min_member=10_000).manifest()),
-            ("spec.minMember: 10000", "policies.groupMembers", f"{namespace}.alnair.podgroups"),
+            ("spec.minMember: 10000", "policies.groupMembers", ".alnair.podgroups"),
         ),
         "a group grown to 10,000": (
             patching(at("podgroups", namespace, "team"), {"spec": {"minMember": 10_000}}),
@@ -190,9 +193,10 @@ def told(pod: Object) -> tuple[Any, ...]:
 
 
 async def in_force(api: Api, namespace: str, scheduler: str, place: str) -> None:
-    """Until each of the release's policies refuses something; nothing is written by asking."""
+    """Until each of the release's policies refuses something; nothing is written by asking. What is asked about pods
+    is no other release's business."""
     dry = "?dryRun=All"
-    asking = pod("forged").by(scheduler).annotated({names.GPU_SLICES: "[]"}).manifest()
+    asking = pod("forged").by(scheduler).annotated({names.NODE: "n"}).manifest()
     await until_refused(lambda: api.call("POST", f"{at('pods', namespace)}{dry}", asking))
     label = {"metadata": {"labels": {names.POD_GROUP_LABEL: "another"}}}
     await until_refused(lambda: api.patch(f"{at('pods', namespace, 'm-0')}{dry}", label))
