@@ -404,7 +404,7 @@ def test_the_pod_meets_the_restricted_standard(render: Render) -> None:
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
-    assert all(set(volume) - {"name"} <= {"configMap", "emptyDir"} for volume in pod["volumes"])
+    assert all(set(volume) - {"name"} <= {"configMap", "emptyDir", "projected"} for volume in pod["volumes"])
     context = container(objects)["securityContext"]
     assert context["allowPrivilegeEscalation"] is False
     assert context["readOnlyRootFilesystem"] is True

@@ -49,7 +49,7 @@ def test_only_pods_of_the_releases_profiles_are_changed(render: Render) -> None:
     assert first["expression"] == "object.spec.schedulerName in ['mine', 'yours']"
 
 
-@pytest.mark.parametrize("policy", ["delivery-create", "delivery-update"])
+@pytest.mark.parametrize("policy", ["pods-create", "pods-update"])
 @pytest.mark.parametrize("values", ["Refuse", "Override"])
 def test_of_pods_of_others_only_the_claim_to_cards_is_looked_at(
     render: Render, policy: str, values: str
@@ -62,7 +62,7 @@ def test_of_pods_of_others_only_the_claim_to_cards_is_looked_at(
 
 def test_only_this_releases_operator_is_let_through_without_a_question(render: Render) -> None:
     objects = render({"serviceAccount": {"name": "robot"}}, namespace="gpu")
-    (first, _) = policies(objects)["delivery-binding"]["matchConditions"]
+    (first, _) = policies(objects)["bindings"]["matchConditions"]
     assert first["expression"] == "request.userInfo.username != 'system:serviceaccount:gpu:robot'"
 
 
@@ -79,23 +79,23 @@ def test_the_mutating_policy_spells_everything_as_the_operator_does(render: Rend
 
 def test_all_that_a_binding_writes_is_protected(render: Render) -> None:
     found = policies(render())
-    for policy in ("delivery-create", "delivery-update", "delivery-binding"):
+    for policy in ("pods-create", "pods-update", "bindings"):
         text = json.dumps(found[policy])
         assert f"key.contains('.{names.ENV_DOMAIN}/')" in text
         assert f"['{names.NODE}', '{names.GPU_ID}', '{names.GPU_SLICES}']" in text
 
 
 def test_annotations_and_new_containers_are_looked_at_on_every_way_to_a_pod(render: Render) -> None:
-    (rule,) = policies(render())["delivery-update"]["matchConstraints"]["resourceRules"]
+    (rule,) = policies(render())["pods-update"]["matchConstraints"]["resourceRules"]
     assert rule["operations"] == ["UPDATE"]
-    assert rule["resources"] == ["pods", "pods/ephemeralcontainers"]
+    assert rule["resources"] == ["pods", "pods/ephemeralcontainers", "pods/status"]
 
 
 def test_values_of_users_are_refused_only_where_they_are_not_overridden(render: Render) -> None:
-    (refusing,) = policies(render())["delivery-create"]["matchConditions"]
+    (refusing,) = policies(render())["pods-create"]["matchConditions"]
     assert names.ENV_VISIBLE_DEVICES in refusing["expression"]
     overriding = policies(render({"delivery": {"userValues": "Override"}}))
-    (not_refusing,) = overriding["delivery-create"]["matchConditions"]
+    (not_refusing,) = overriding["pods-create"]["matchConditions"]
     assert names.ENV_VISIBLE_DEVICES not in not_refusing["expression"]
     assert "op: 'remove'" in json.dumps(overriding["delivery"])
 
@@ -117,7 +117,7 @@ def test_whole_cards_are_a_matter_of_choice(render: Render) -> None:
 def test_the_operator_asks_for_what_the_chart_installs(render: Render, enabled: bool) -> None:
     objects = render({"delivery": {"enabled": enabled}, "profiles": PROFILES})
     (config,) = (each["data"]["config.yaml"] for each in objects if each["kind"] == "ConfigMap")
-    assert bool(policies(objects)) is enabled
+    assert ("delivery" in policies(objects)) is enabled
     assert parse_config(config, origin="chart").delivering() == ({"mine", "yours"} if enabled else set())
 
 

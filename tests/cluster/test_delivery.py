@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,11 +11,12 @@ import pytest
 
 from alnair.api import names
 from alnair.sandbox.access import Access
-from harness.api import Api, Object, Refused, at
+from harness.api import Api, Object, at
 from harness.builders import PodBuilder, deployment, node, pod
 from harness.fixtures import Fleet
 from harness.kubelet import environment
 from harness.operator import Operator, install
+from harness.tenants import refusal, right, tenant, until_refused
 from harness.watching import bound_now, bound_pods, condition, event_about, record_of_pod
 
 pytestmark = pytest.mark.kubernetes(
@@ -44,25 +44,6 @@ def told(slices: list[dict[str, Any]], *, limits: bool = True) -> dict[str, str]
         for index, piece in enumerate(slices):
             wanted[f"CUDA_DEVICE_MEMORY_LIMIT_{index}"] = f"{piece['memoryMiB']}m"
     return wanted
-
-
-async def refusal(work: Awaitable[Any]) -> str:
-    """What the apiserver says to it."""
-    with pytest.raises(Refused) as refused:
-        await work
-    assert refused.value.status in (403, 422)
-    return str(refused.value)
-
-
-async def until_refused(attempt: Callable[[], Awaitable[Any]], *, seconds: float = 20) -> None:
-    """Until something harmless is refused: a policy is in force a moment after it was installed."""
-    async with asyncio.timeout(seconds):
-        while True:
-            try:
-                await attempt()
-            except Refused:
-                return
-            await asyncio.sleep(0.1)
 
 
 # -- what the container gets ---------------------------------------------------------------------------------------
@@ -401,7 +382,8 @@ async def test_a_tenant_cannot_tell_a_pod_its_cards_by_a_binding(
     await api.create(asking.manifest(), namespace=namespace)
     await event_about(api, namespace, "p", "FailedScheduling")
 
-    async with tenant(api, cluster, namespace, tmp_path) as theirs:
+    may_bind = right("", ["pods/binding", "bindings"], ["create"])
+    async with tenant(api, cluster, namespace, tmp_path, may_bind) as theirs:
 
         def forged(path: str, **annotations: str) -> Awaitable[Any]:
             target = {"apiVersion": "v1", "kind": "Node", "name": place}
@@ -442,22 +424,6 @@ async def test_nobody_claims_cards_by_an_annotation_of_a_pod_that_another_schedu
     await until_refused(lambda: api.patch(f"{path}?dryRun=All", {"metadata": {"annotations": claim}}))
     assert names.GPU_SLICES in await refusal(api.patch(path, {"metadata": {"annotations": claim}}))
     await api.patch(path, {"metadata": {"annotations": {"c": "d"}}})
-
-
-@asynccontextmanager
-async def tenant(api: Api, cluster: Access, namespace: str, folder: Path) -> AsyncIterator[Api]:
-    """Somebody who may bind pods of one namespace, and nothing else."""
-    prefix = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
-    rule = {"apiGroups": [""], "resources": ["pods/binding", "bindings"], "verbs": ["create"]}
-    await api.create({"kind": "ServiceAccount", "metadata": {"name": "tenant"}}, namespace=namespace)
-    await api.call("POST", f"{prefix}/roles", {"metadata": {"name": "binder"}, "rules": [rule]})
-    who = {"kind": "ServiceAccount", "name": "tenant", "namespace": namespace}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "binder"}
-    body = {"metadata": {"name": "binder"}, "subjects": [who], "roleRef": role}
-    await api.call("POST", f"{prefix}/rolebindings", body)
-    kubeconfig = cluster.token_kubeconfig(namespace, "tenant", path=folder / "tenant.kubeconfig")
-    async with Api.from_kubeconfig(kubeconfig) as theirs:
-        yield theirs
 
 
 async def test_a_gang_that_is_rolled_forward_after_a_crash_is_told_the_same(

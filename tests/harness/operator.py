@@ -35,6 +35,7 @@ from harness.fixtures import REPOSITORY
 from harness.plugin import show_log_on_failure
 
 CHART = REPOSITORY / "charts" / "alnair"
+ADMINISTRATOR = "admin"  # the sandbox's
 DELIVERS = minor(kubernetes_version()) >= (1, 36)
 """Whether this control plane has the policies by which containers are told their cards. Tests that are about that are
 marked `kubernetes("1.36", …)`."""
@@ -83,12 +84,14 @@ def install(
     delivery: dict[str, Any] | None = None,
     extender: dict[str, Any] | None = None,
     elastic: dict[str, Any] | None = None,
+    policies: dict[str, Any] | None = None,
     profiles: Sequence[dict[str, Any]] = (),
 ) -> Release:
     """The chart in the test's namespace, with scheduler names of its own and without the CRDs, which are shared.
 
     `profiles` come beside the shipped ones, `<namespace>-` in front of their names. Nodes of tests are Alnair's: pods
-    that ask for whole cards get them through the environment unless told otherwise.
+    that ask for whole cards get them through the environment unless told otherwise. The administrator may edit
+    records by hand, since what becomes of them is put right by the operator and tests look at that.
     """
     shipped = yaml.safe_load((CHART / "values.yaml").read_text())["profiles"]
     own = [{**each, "schedulerName": own_name(each["schedulerName"], namespace)} for each in shipped]
@@ -111,6 +114,7 @@ def install(
             "delivery": delivery,
             "extender": extender or {},
             "elastic": elastic or {},
+            "policies": {"recordEditors": [ADMINISTRATOR], **(policies or {})},
         },
     )
     return Release(cluster, installed, delivering=delivery.get("enabled", True))
@@ -240,9 +244,9 @@ class Operator:
 def release(
     cluster: Access, namespace: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[Release]:
-    """The chart, installed for this test; its cluster-scoped objects go with it. `@pytest.mark.delivery(...)` and
-    `@pytest.mark.elastic(...)` say the values of that name."""
-    markers = {name: request.node.get_closest_marker(name) for name in ("delivery", "elastic")}
+    """The chart, installed for this test; its cluster-scoped objects go with it. `@pytest.mark.delivery(...)`,
+    `@pytest.mark.elastic(...)` and `@pytest.mark.policies(...)` say the values of that name."""
+    markers = {name: request.node.get_closest_marker(name) for name in ("delivery", "elastic", "policies")}
     values = {name: marker.kwargs for name, marker in markers.items() if marker is not None}
     installed = install(cluster, namespace, tmp_path, **values)
     yield installed

@@ -189,13 +189,15 @@ async def test_over_tls_only_the_given_authoritys_clients_come_in(tmp_path: Path
             trust = ssl.create_default_context(cafile=str(ours.certificate))
             if client is not None:
                 trust.load_cert_chain(client.certificate, client.key)
-            address = f"https://127.0.0.1:{made.port}/bind"
-            try:
-                async with (
-                    aiohttp.ClientSession() as session,
-                    session.post(address, json=binding("a"), ssl=trust) as answer,
-                ):
-                    status = answer.status
-            except aiohttp.ClientError:
-                status = 0
-            assert (status == 200) is let_in
+            for verb in ("filter", "prioritize", "preempt", "bind"):
+                address = f"https://127.0.0.1:{made.port}/{verb}"
+                try:
+                    async with (
+                        aiohttp.ClientSession() as session,
+                        session.post(address, json=binding("a"), ssl=trust) as answer,
+                    ):
+                        status = answer.status
+                except aiohttp.ClientError:
+                    status = 0
+                assert (status != 0) is let_in
+                assert (status == 200) is (let_in and verb == "bind"), "the others want another body"

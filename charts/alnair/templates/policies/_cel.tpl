@@ -1,6 +1,6 @@
 {{/*
-What the delivery policies share. In CEL: pods of this release, keys that only a Binding of Alnair fills, and variables
-that only Alnair sets. The names are those of operator/alnair/api/names.py; a test compares them.
+What the admission policies share. In CEL: pods and records of this release, keys that only a Binding of Alnair fills, and
+variables that only Alnair sets. The names are those of operator/alnair/api/names.py; a test compares them.
 */}}
 
 {{- define "alnair.policyName" -}}
@@ -74,11 +74,48 @@ e.?valueFrom.?fieldRef.?fieldPath.orValue('')
 !c.?env.orValue([]).exists(e, e.name == 'NVIDIA_VISIBLE_DEVICES' && {{ include "alnair.cel.told" . }}))
 {{- end -}}
 
-{{- /* A pod brings a value of its own, in a variable or in an annotation. */ -}}
-{{- define "alnair.cel.bringsValues" -}}
-((object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, c.?env.orValue([]).exists(e, {{ include "alnair.cel.foreign" . }}))
+{{- /* A pod brings a value of its own: in a variable, in an annotation. */ -}}
+{{- define "alnair.cel.bringsVariables" -}}
+(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, c.?env.orValue([]).exists(e, {{ include "alnair.cel.foreign" . }}))
+{{- end -}}
+
+{{- define "alnair.cel.bringsAnnotations" -}}
+object.metadata.?annotations.orValue({}).exists(key, {{ include "alnair.cel.ourKey" . }})
+{{- end -}}
+
+{{- /* It asks Alnair for cards and has chosen its node already, where nobody has counted them. */ -}}
+{{- define "alnair.cel.presetsNode" -}}
+(object.spec.?nodeName.orValue('') != '' && (['ai.centaurus.io/gpu-memory', 'ai.centaurus.io/gpu-count'].exists(key, key in object.metadata.?annotations.orValue({}))
 {{- ` || ` -}}
-object.metadata.?annotations.orValue({}).exists(key, {{ include "alnair.cel.ourKey" . }}))
+(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, ['alnair/vgpu-memory', 'alnair/vgpu-compute', 'nvidia.com/gpumem', 'nvidia.com/gpumem-percentage', 'nvidia.com/gpucores', 'nvidia.com/gpu'].exists(r, r in c.?resources.?limits.orValue({})))))
+{{- end -}}
+
+{{- /* Two pods, before and after, are members of two groups; or of one and of none. */ -}}
+{{- define "alnair.cel.changesGroup" -}}
+object.metadata.?labels[?'scheduling.x-k8s.io/pod-group'] != oldObject.metadata.?labels[?'scheduling.x-k8s.io/pod-group']
+{{- end -}}
+
+{{- /* The user that this release's operator is. */ -}}
+{{- define "alnair.cel.operator" -}}
+'system:serviceaccount:{{ .Release.Namespace }}:{{ include "alnair.serviceAccount" . }}'
+{{- end -}}
+
+{{- /* What the operator labels its records with: label_value() of names.py, of its Lease. */ -}}
+{{- define "alnair.instance" -}}
+{{- $lease := printf "%s.%s" .Release.Namespace (include "alnair.fullname" .) -}}
+{{- if le (len $lease) 63 -}}
+{{- $lease -}}
+{{- else -}}
+{{- printf "%s-%s" ($lease | trunc 54 | trimAll "._-") ($lease | sha256sum | trunc 8) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* A record of this release: by its label, or by its scheduler name, which alone a forgery needs to be taken for ours. */ -}}
+{{- define "alnair.cel.ourRecord" -}}
+{{- $root := index . 0 }}{{ $record := index . 1 }}
+{{- $record }}.?metadata.?labels[?'ai.centaurus.io/instance'].orValue('') == '{{ include "alnair.instance" $root }}'
+{{- ` || ` -}}
+{{ $record }}.?spec.?schedulerName.orValue('') in {{ include "alnair.cel.schedulers" $root }}
 {{- end -}}
 
 {{- define "alnair.cel.foreign" -}}
