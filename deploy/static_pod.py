@@ -60,6 +60,7 @@ def static_pod(deployment: Manifest) -> Manifest:
     # As kubeadm's: there before the network of pods is, and never put off for another pod.
     spec["hostNetwork"] = True
     spec["priorityClassName"] = "system-node-critical"
+    _without_token(spec, operator)
     spec["volumes"] = [_volume(each) for each in spec["volumes"]]
     operator["args"] = _arguments(operator["args"])
     _to_loopback(operator)
@@ -74,6 +75,13 @@ def static_pod(deployment: Manifest) -> Manifest:
         },
         "spec": spec,
     }
+
+
+def _without_token(spec: Manifest, operator: Manifest) -> None:
+    """The kubeconfig stands in for the ServiceAccount's token."""
+    tokens = [each["name"] for each in spec["volumes"] if "projected" in each]
+    spec["volumes"] = [each for each in spec["volumes"] if each["name"] not in tokens]
+    operator["volumeMounts"] = [each for each in operator["volumeMounts"] if each["name"] not in tokens]
 
 
 def _volume(volume: Manifest) -> Manifest:
