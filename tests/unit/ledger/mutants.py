@@ -253,6 +253,7 @@ FOUND_SOON = (
     "bind_before_commit",
     "release_when_told_to_go",
     "forget_an_ambiguous_bind",
-    "give_away_without_a_fence",
     "pods_before_records",
+    "a_lost_write_is_believed",
+    "a_missing_answer_ends_a_deletion",
 )
