@@ -158,7 +158,8 @@ def _kept(
     fresh: bool = False,
 ) -> tuple[Layer, dict[str, Any]]:
     """A layer by what goes into it: the kept one, or one made now. `make` fills a folder and may say things to keep."""
-    digest = hashlib.sha256(repr((*key, _time(), Path(__file__).read_bytes())).encode()).hexdigest()[:16]
+    makers = [Path(__file__).with_name(name).read_bytes() for name in ("image.py", "oci.py")]
+    digest = hashlib.sha256(repr((*key, _time(), makers)).encode()).hexdigest()[:16]
     place = folder / f"{kind}-{digest}"
     written = place / "layer.json"
     if fresh or not written.is_file():
