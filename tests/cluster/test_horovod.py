@@ -249,6 +249,53 @@ async def test_somebody_elses_object_under_a_childs_name_is_left_alone_and_said(
     await hosts_listed(api, namespace, "train", TWO, timeout=60)
 
 
+async def test_a_childs_name_may_be_taken_in_every_kind(
+    api: Api, namespace: str, fleet: Fleet, operator: Operator
+) -> None:
+    await fleet.add(node("gpu").with_cards(2))
+    container = {"name": "main", "image": "none"}
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [container], "restartPolicy": "Always"},
+    }
+    theirs: dict[str, tuple[str, Object]] = {
+        "PodGroup": ("a", {"apiVersion": names.API_PODGROUP, "spec": {"minMember": 1}}),
+        "Service": ("b-workers", {"apiVersion": "v1", "spec": {"ports": [{"port": 80}]}}),
+        "StatefulSet": (
+            "c-workers",
+            {
+                "apiVersion": "apps/v1",
+                "spec": {
+                    "selector": {"matchLabels": {"a": "b"}},
+                    "serviceName": "x",
+                    "replicas": 0,
+                    "template": template,
+                },
+            },
+        ),
+        "Job": (
+            "d-launcher",
+            {
+                "apiVersion": "batch/v1",
+                "spec": {
+                    "suspend": True,
+                    "template": {"spec": {"containers": [container], "restartPolicy": "Never"}},
+                },
+            },
+        ),
+    }
+    for kind, (name, rest) in theirs.items():
+        await api.create({"kind": kind, "metadata": {"name": name}, **rest}, namespace=namespace)
+        job = horovod_job(name[0], low=2, high=2).by(operator.scheduler).on(fleet.selector)
+        await api.create(job.manifest(), namespace=namespace)
+    for kind, (name, _) in theirs.items():
+        shown = await api.until(
+            at("elastichorovodjobs", namespace, name[0]),
+            lambda it: condition(it, "Ready").get("reason") == "NameTaken",
+        )
+        assert f"{kind} {name} exists and is not this job's" in condition(shown, "Ready")["message"]
+
+
 async def test_what_its_author_changes_is_applied(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:

@@ -95,6 +95,7 @@ async def start(
     *,
     ends: Callable[[Path], Ends] = by_secret,
     flags: tuple[str, ...] = (),
+    audit: bool = False,
     stderr: IO[str] | int | None = None,
 ) -> AsyncIterator[Plane]:
     """Everything runs, the operator too; gone again at the end, however it comes."""
@@ -105,7 +106,7 @@ async def start(
     kept = KeptControlPlane.start(
         scheduler=True,
         scheduler_config=config,
-        audit=False,
+        audit=audit,
         apiserver_flags=APISERVER_FLAGS,
         stderr=stderr,
     )

@@ -10,9 +10,10 @@ import pytest
 
 from alnair.api import names
 from extender.plane import DEFAULT_SCHEDULER, Plane, by_certificates, declared, start
+from harness import rights
 from harness.api import Object, Refused, at
 from harness.builders import PodBuilder, node, nodes, pod
-from harness.plugin import show_log_on_failure
+from harness.plugin import SHARED, show_log_on_failure
 from harness.watching import bound_pods, condition, record_of_pod, slices_by_card
 
 GIB = 1024
@@ -106,11 +107,11 @@ async def test_over_tls_who_finds_no_card_is_told_why_and_gets_the_next_that_com
 
 @pytest.mark.timeout(600)
 async def test_of_default_schedulers_pods_those_with_slices_are_the_extenders_preemptors_too(
-    tmp_path: Path, request: pytest.FixtureRequest
+    tmp_path: Path, request: pytest.FixtureRequest, pytestconfig: pytest.Config
 ) -> None:
     show_log_on_failure(request.node, "the operator's log", tmp_path / "operator.log")
     service = ("--extender-service=alnair-extender", "--extender-service-address=10.1.2.3")
-    async with start(tmp_path, flags=service) as plane:
+    async with start(tmp_path, flags=service, audit=True) as plane:
         await add(plane, 1, cards=1)
         api, namespace = plane.api, plane.namespace
 
@@ -156,3 +157,14 @@ async def test_of_default_schedulers_pods_those_with_slices_are_the_extenders_pr
 
         shown = await api.until(at("endpointslices", namespace, "alnair-extender"), lambda _: True)
         assert shown["endpoints"][0]["addresses"] == ["10.1.2.3"]
+
+        # Whoever leads next writes itself over it, whatever kind of address it has.
+        for address in ("10.1.2.4", "fd00::1"):
+            plane.operator.flags += (f"--extender-service-address={address}",)
+            await plane.operator.restart()
+            await api.until(
+                at("endpointslices", namespace, "alnair-extender"),
+                lambda it, address=address: it["endpoints"][0]["addresses"] == [address],  # type: ignore[misc]
+            )
+        if session := pytestconfig.stash[SHARED].running():
+            rights.note(plane.kept.access, session)

@@ -16,6 +16,7 @@ from alnair.sandbox.access import Access, RequestFailed
 from alnair.sandbox.installation import wait_for_kinds
 from alnair.sandbox.kept import KeptControlPlane
 from alnair.sandbox.locks import file_lock
+from harness import rights
 from harness.api import Api, Object, at
 from harness.builders import NodeBuilder
 from harness.plugin import SHARED
@@ -33,11 +34,13 @@ def cluster(pytestconfig: pytest.Config) -> Access:
 
 
 @pytest.fixture
-def private_cluster() -> Iterator[KeptControlPlane]:
+def private_cluster(pytestconfig: pytest.Config) -> Iterator[KeptControlPlane]:
     """A control plane of the test's own, for what others must not suffer from: kill(), restart(), start_again()."""
     with KeptControlPlane.start() as kept:
         install_crds(kept.access)
         yield kept
+        if session := pytestconfig.stash[SHARED].running():
+            rights.note(kept.access, session)
 
 
 @pytest.fixture

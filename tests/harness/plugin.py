@@ -3,6 +3,9 @@
 With xdist that is the controller: it starts the keeper before its first worker and hands the workers the
 address. Without xdist the keeper starts when the first test asks for the cluster. Unit and chart tests never
 start one. The keeper ends with its owner, however that ends (see alnair.sandbox.keeper).
+
+When the whole suite has passed, and before the control plane goes, what operators asked of it is held against what the
+chart grants them (see `rights`); a finding makes the run fail.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from alnair.sandbox.kept import KeptControlPlane
 from alnair.sandbox.launcher import die_with_parent
 from alnair.sandbox.processes import log_tail
 from alnair.sandbox.versions import kubernetes_version, minor
+from harness import rights
 
 CLUSTERLESS = ("unit", "chart", "topology")
 """Folders under tests/ whose tests need no cluster."""
@@ -51,6 +55,12 @@ class SharedCluster:
                     self.kept = KeptControlPlane.start()
         return self.kept.access
 
+    def running(self) -> Access | None:
+        """The control plane if there is one; none is started for the question."""
+        if self.kept is not None or WORKER_INPUT in getattr(self.config, "workerinput", {}):
+            return self.access()
+        return None
+
     def close(self) -> None:
         if self.kept is not None:
             self.kept.close()
@@ -69,6 +79,37 @@ def pytest_configure(config: pytest.Config) -> None:
         # A worker in the middle of a test would not notice that its controller was killed.
         die_with_parent()
     config.stash[SHARED] = SharedCluster(config)
+
+
+FINDINGS = pytest.StashKey[list[str]]()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    config = session.config
+    kept = config.stash[SHARED].kept
+    if kept is None or session.exitstatus != pytest.ExitCode.OK or not is_whole(config):
+        return
+    found = rights.findings(rights.granted(kept.access), rights.of_session(kept.access))
+    config.stash[FINDINGS] = found
+    if found:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    found = config.stash.get(FINDINGS, None)
+    if found is None:
+        return
+    terminalreporter.section("the chart's RBAC against the audit log")
+    for line in found or ["all that is granted was used, and nothing was denied"]:
+        terminalreporter.line(line, red=bool(found), green=not found)
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """Whether every test of the suite was asked for: only then is a right that nobody used one too many."""
+    narrowed = ("keyword", "markexpr", "deselect", "lf", "ignore", "ignore_glob")
+    every = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    return every and not any(config.getoption(each, None) for each in narrowed)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

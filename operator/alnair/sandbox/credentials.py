@@ -92,7 +92,11 @@ def kubeconfig(*, server: str, ca: str, token: str, user: str, namespace: str = 
 
 
 def audit_policy() -> str:
-    """Every write at Metadata; GPUAllocations always, their writes with the bodies, to replay the ledger's history."""
+    """Every write at Metadata; GPUAllocations always, their writes with the bodies, to replay the ledger's history.
+
+    Of ServiceAccounts everything, so that their rights can be held against their use; but what the control plane's own
+    controllers read, which is a lot, is left out.
+    """
     ledger = [{"group": "ai.centaurus.io", "resources": ["gpuallocations", "gpuallocations/status"]}]
     writes = ["create", "update", "patch", "delete", "deletecollection"]
     return json.dumps(
@@ -104,6 +108,8 @@ def audit_policy() -> str:
                 {"level": "RequestResponse", "verbs": writes, "resources": ledger},
                 {"level": "Metadata", "resources": ledger},
                 {"level": "Metadata", "verbs": writes},
+                {"level": "None", "userGroups": ["system:serviceaccounts:kube-system"]},
+                {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
                 {"level": "None"},
             ],
         },

@@ -8,7 +8,7 @@ import pytest
 
 from alnair.sandbox.fleet import small_mixed_fleet
 from harness.builders import group, job, node, pod
-from harness.plugin import needs_cluster
+from harness.plugin import is_whole, needs_cluster
 
 ROOT = Path("/repo")
 
@@ -29,6 +29,20 @@ def test_a_cluster_is_started_unless_only_clusterless_tests_are_asked_for(
     arguments: list[str], needed: bool
 ) -> None:
     assert needs_cluster(arguments, root=ROOT, invoked_in=ROOT) is needed
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "whole"),
+    [({}, True), ({"keyword": "repair"}, False), ({"markexpr": "not slow"}, False), ({"lf": True}, False)],
+)
+def test_rights_are_judged_only_where_every_test_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config, narrowed: dict[str, object], whole: bool
+) -> None:
+    monkeypatch.setattr(pytestconfig, "args_source", pytest.Config.ArgsSource.TESTPATHS)
+    monkeypatch.setattr(pytestconfig, "getoption", lambda name, default=None: narrowed.get(name, default))
+    assert is_whole(pytestconfig) is whole
+    monkeypatch.setattr(pytestconfig, "args_source", pytest.Config.ArgsSource.ARGS)
+    assert not is_whole(pytestconfig)
 
 
 def test_a_half_sentence_can_be_continued_in_two_ways() -> None:
