@@ -90,6 +90,7 @@ class Leader:
         self.server = world.server
         self.clock = world.clock
         self.deaf = True
+        self.opened = False  # it has stamped the records: from then on it hears of objects
         self._unheard: list[tuple[str, str, Manifest]] = []
         self._running: list[asyncio.Task[None]] = []
         ours = frozenset(world.profiles)
@@ -168,7 +169,7 @@ class Leader:
     async def look_around(self) -> None:
         """The first lists, before anything is carried on."""
         self._unheard.clear()
-        self.deaf = False
+        self.deaf, self.opened = False, True
         await self._resync.until_done()
         self._nodes.replace([decoded(each, wire.Node) for each in self._listed("/nodes/")])
         self._pods.replace([decoded(each, wire.Pod) for each in self._listed("/pods/")])

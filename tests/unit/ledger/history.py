@@ -273,7 +273,7 @@ class History(World):
 
     def hear_again(self) -> None:
         for each in self.living:
-            if each.deaf and each._unheard and each._running:
+            if each.opened and each.deaf and each._unheard and each._running:
                 each.hears_again()
 
     # -- at every revision ---------------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ class History(World):
             self.node_is(each.name, ready=True)
         self.hear_again()
         for each in self.living:
-            each.deaf = False
+            each.deaf = not each.opened  # who takes over opens its ears by itself, after the stamps
         for name in self.there():
             if self._pod(name)["metadata"].get("deletionTimestamp"):
                 self.goes(name)
