@@ -122,8 +122,6 @@ class Run:
         if findings:
             self.told += trail
             await slot.start_anew()
-        elif sum(not each.may_end for each in slot.replicas) < REPLICAS:
-            await slot.start_one()  # it comes up while the next run is made ready
         return Outcome(
             self.history,
             self.calls,
@@ -201,6 +199,7 @@ class Run:
         if self._struck is not None and replica is not self._struck[0]:
             self._recoveries.append(time.monotonic() - self._struck[1])
             self._struck = None
+            self._refill()
 
     async def _recovered(self) -> None:
         """Where nothing was left to do, it is enough that somebody leads."""
@@ -209,6 +208,12 @@ class Run:
             successor = await self.slot.successor(replica)
             self._struck = None
             self._recoveries.append(max(0.0, successor.led_at - at))
+            self._refill()
+
+    def _refill(self) -> None:
+        """The next run needs a stand-by: it comes up while this one waits for silence."""
+        if sum(each.running and not each.may_end for each in self.slot.replicas) < REPLICAS:
+            self.spawn(self.slot.start_one())
 
     async def befall(self, name: str, after: Station) -> None:
         before, self._now[name] = self._now[name], after
