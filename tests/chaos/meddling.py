@@ -138,7 +138,7 @@ async def _member(run: Run, number: int, *, at_once: bool) -> None:
     """A pod of the scenario's is deleted; another of its name comes, at once or after a while."""
     team = run.scenario.teams[number % len(run.scenario.teams)]
     place = number % len(team.members)
-    if not await run.stage.there(team, place):
+    if run.scenario.contested or not await run.stage.there(team, place):
         return
     await run.stage.go(team, (place,))
     if not team.controlled:
