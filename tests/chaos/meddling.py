@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from chaos.run import Run
 
 AWAY_SECONDS: Final = 1.0
+DEAF_SECONDS: Final = 2.0
+"""Until watches that were cut have been made again."""
 RETRY_SECONDS: Final = 1
 STOLEN: Final = "60"
 """Cores that a competitor takes of a node that has 64."""
@@ -36,7 +38,7 @@ async def meddle(run: Run, replica: Replica, fault: Fault, forward: Forward) -> 
         _watches(run, replica, word, number)
         return await forward()
     if word in ("drop", "drop-answer", "late", "slow", "twice", "answer"):
-        return await _answer(replica, word, number, forward)
+        return await _answer(run, word, number, forward)
     await _hands(run, word, number)
     return await forward()
 
@@ -62,16 +64,17 @@ async def _end(run: Run, replica: Replica, word: str, forward: Forward) -> Answe
 async def _land(run: Run, replica: Replica, forward: Forward) -> None:
     await run.slot.successor(replica)
     await forward()
+    run.disturb(AWAY_SECONDS)
 
 
-async def _answer(replica: Replica, word: str, number: int, forward: Forward) -> Answer | None:
+async def _answer(run: Run, word: str, number: int, forward: Forward) -> Answer | None:
     match word:
         case "answer":
             return refusal(number, retry_after=RETRY_SECONDS if number == 429 else None)
         case "drop-answer":
             await forward()
         case "late":
-            replica.door.spawn(_later(number, forward))
+            run.spawn(_later(run, number, forward))
         case "slow":
             await asyncio.sleep(number)
             return await forward()
@@ -82,13 +85,15 @@ async def _answer(replica: Replica, word: str, number: int, forward: Forward) ->
     return None
 
 
-async def _later(seconds: float, forward: Forward) -> None:
+async def _later(run: Run, seconds: float, forward: Forward) -> None:
     await asyncio.sleep(seconds)
     await forward()
+    run.disturb(AWAY_SECONDS)
 
 
 def _watches(run: Run, replica: Replica, word: str, number: int) -> None:
     door = replica.door
+    run.disturb(DEAF_SECONDS + number)
     match word:
         case "cut-watches":
             door.cut_watches()
@@ -133,7 +138,7 @@ async def _member(run: Run, number: int, *, at_once: bool) -> None:
     """A pod of the scenario's is deleted; another of its name comes, at once or after a while."""
     team = run.scenario.teams[number % len(run.scenario.teams)]
     place = number % len(team.members)
-    if not await run.stage.there(team, place):
+    if run.scenario.contested or not await run.stage.there(team, place):
         return
     await run.stage.go(team, (place,))
     if not team.controlled:

@@ -16,7 +16,6 @@ import asyncio
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -192,17 +191,16 @@ class Door:
         watch = _Watch(request.path, writer)
         self._watches.add(watch)
         gone = asyncio.ensure_future(reader.read())
+        coming = asyncio.ensure_future(self._pump(there, writer))
         try:
             asking.write(request.bytes())
-            coming = asyncio.ensure_future(self._pump(there, writer))
             await asyncio.wait({gone, coming}, return_when=asyncio.FIRST_COMPLETED)
-            coming.cancel()
-            with suppress(asyncio.CancelledError, *BROKEN):
-                await coming
         finally:
             self._watches.discard(watch)
-            gone.cancel()
+            for end in (gone, coming):
+                end.cancel()
             asking.close()
+            await asyncio.gather(gone, coming, return_exceptions=True)
 
     async def _pump(self, there: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await there.read(65536):

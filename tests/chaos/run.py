@@ -27,14 +27,17 @@ from chaos.replica import Replica
 from chaos.scenario import During
 from chaos.scenarios import SCENARIOS
 from chaos.slot import REPLICAS, Slot
-from chaos.stage import Stage
+from chaos.stage import PATIENCE_SECONDS, Stage
 from chaos.wire import Answer, refusal
 from harness.api import NotInTime, Refused
 from witness.findings import Finding
 from witness.stations import Station
 
+CALM_SECONDS: Final = 1.5
 SILENT_SECONDS: Final = 1.0
 """At rest, nothing is written for so long, and nobody may begin."""
+HEARING_SECONDS: Final = 1.0
+"""Until an operator has heard of what others did, and has written what it has to say of it."""
 FORBIDDEN: Final = 403
 
 
@@ -70,6 +73,7 @@ class Run:
         self.calls = 0
         self.told: list[str] = []
         self.last_call = 0.0
+        self._calm_from = 0.0
         self.version = ""
         self.durings: list[During] = []
         self.happened = asyncio.Event()
@@ -118,8 +122,6 @@ class Run:
         if findings:
             self.told += trail
             await slot.start_anew()
-        elif sum(not each.may_end for each in slot.replicas) < REPLICAS:
-            await slot.start_one()  # it comes up while the next run is made ready
         return Outcome(
             self.history,
             self.calls,
@@ -197,6 +199,7 @@ class Run:
         if self._struck is not None and replica is not self._struck[0]:
             self._recoveries.append(time.monotonic() - self._struck[1])
             self._struck = None
+            self._refill()
 
     async def _recovered(self) -> None:
         """Where nothing was left to do, it is enough that somebody leads."""
@@ -205,6 +208,12 @@ class Run:
             successor = await self.slot.successor(replica)
             self._struck = None
             self._recoveries.append(max(0.0, successor.led_at - at))
+            self._refill()
+
+    def _refill(self) -> None:
+        """The next run needs a stand-by: it comes up while this one waits for silence."""
+        if sum(each.running and not each.may_end for each in self.slot.replicas) < REPLICAS:
+            self.spawn(self.slot.start_one())
 
     async def befall(self, name: str, after: Station) -> None:
         before, self._now[name] = self._now[name], after
@@ -214,6 +223,7 @@ class Run:
         async def later() -> None:
             await asyncio.sleep(seconds)
             await deed()
+            self.disturb(HEARING_SECONDS)
 
         self.spawn(later())
 
@@ -232,11 +242,22 @@ class Run:
 
     @property
     def quiet(self) -> float:
-        """Seconds since anybody wrote anything, or came to lead."""
+        """Seconds since anybody wrote anything, or came to lead, or could hear again what there is."""
         leader = self.slot.leader()
-        return time.monotonic() - max(self.last_call, leader.led_at if leader is not None else 0.0)
+        led = leader.led_at if leader is not None else 0.0
+        return time.monotonic() - max(self.last_call, led, self._calm_from)
+
+    def disturb(self, seconds: float) -> None:
+        """For so long an operator may not have heard of everything: what it writes then is no restlessness."""
+        self._calm_from = max(self._calm_from, time.monotonic() + seconds)
 
     async def _silent(self) -> None:
+        """A busy machine is given a moment more than between two steps, before silence is insisted on."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (left := CALM_SECONDS - self.quiet) > 0:
+            if time.monotonic() > deadline:
+                raise NotInTime(f"{self.namespace} is never quiet; last was {self.told[-3:]}")
+            await asyncio.sleep(left)
         await self._court.rests(self.namespace)
         await asyncio.sleep(SILENT_SECONDS)
         await self._court.stirs(self.namespace)

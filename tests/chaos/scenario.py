@@ -176,6 +176,9 @@ class Scenario:
     stations: tuple[Station, ...]
     teams: tuple[Team, ...]
     steps: tuple[Step, ...]
+    contested: bool = False
+    """Somebody waits for just what one member holds: were that deleted, another end than the scenario's would be right,
+    so faults leave its members alone."""
 
     def settled(self, pool: str) -> tuple[Station, ...]:
         """Its nodes, as a run's own."""

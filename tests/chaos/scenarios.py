@@ -107,7 +107,7 @@ def _failing_card() -> Scenario:
         Go(team, (0,)),
         rest(team=2, late=2),
     )
-    return Scenario("failing-card", (node,), (team, late), steps)
+    return Scenario("failing-card", (node,), (team, late), steps, contested=True)
 
 
 def _rolled_back() -> Scenario:
@@ -141,7 +141,7 @@ def _crowd() -> Scenario:
         Go(first, (0, 1, 2, 3)),
         rest(more=2),
     )
-    return Scenario("crowd", (station("a", 2),), (first, more), steps)
+    return Scenario("crowd", (station("a", 2),), (first, more), steps, contested=True)
 
 
 def _counted() -> Scenario:

@@ -116,6 +116,7 @@ class Stage:
         """Until it is so, the records say the same, and nobody has anything left to write."""
         run = self._run
         deadline = time.monotonic() + PATIENCE_SECONDS
+        seen, since = "", 0.0
         while True:
             left = max(1.0, deadline - time.monotonic())
             pods = await self._api.until_all(
@@ -129,11 +130,15 @@ class Stage:
                 if time.monotonic() > deadline:
                     raise NotInTime(f"the records of {run.namespace} do not say that {len(bound)} are bound")
                 continue
-            if run.quiet > QUIET_SECONDS and not run.unsettled():
+            # kwok may only just have said that one of them runs: whoever counts them hears of it now.
+            if (now := ",".join(each["metadata"]["resourceVersion"] for each in pods)) != seen:
+                seen, since = now, time.monotonic()
+            quiet = min(run.quiet, time.monotonic() - since)
+            if quiet > QUIET_SECONDS and not run.unsettled():
                 return
             if time.monotonic() > deadline:
                 raise NotInTime(f"{run.namespace} is never quiet; last was {run.told[-3:]}")
-            await asyncio.sleep(max(LOOK_SECONDS, QUIET_SECONDS - run.quiet))
+            await asyncio.sleep(max(LOOK_SECONDS, QUIET_SECONDS - quiet))
 
     async def _recorded(self, bound: set[str], *, timeout: float) -> bool:
         try:
