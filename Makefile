@@ -34,7 +34,7 @@ COMPILE    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
               --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
 .PHONY: help venv demo test unit interleaved lint lock crds deploy image control-plane test-compat clean
-.PHONY: bench bench-extender soak conformance topology churn elastic failover chaos
+.PHONY: bench bench-extender soak conformance topology churn elastic failover chaos hunt
 
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -113,6 +113,9 @@ elastic: venv control-plane ## Elastic gangs live through random events; sizes a
 
 failover: venv control-plane ## Two replicas under load, the leader killed or paused 100 times, 25 min (SEED=n ROUNDS=n FOLDER=for the logs)
 	@PYTHONPATH=tests $(BIN)/python -m failover --seed=$(SEED) --rounds=$(or $(ROUNDS),100) $(if $(FOLDER),--folder='$(FOLDER)')
+
+hunt: venv control-plane ## Operators with one bug each let loose on the scenarios of make chaos: all have to be caught; last line is JSON
+	@PYTHONPATH=tests $(BIN)/python -m chaos.hunt $(if $(FOLDER),--folder='$(FOLDER)')
 
 soak: venv control-plane ## Recovery, a flood, and pods coming and going on 2,000 nodes (MINUTES=10); last line is JSON
 	@$(BIN)/python -m bench.soak --minutes=$(MINUTES) --seed=$(SEED) --plot=docs/bench/soak.svg
