@@ -252,7 +252,6 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
 FOUND_SOON = (
     "bind_before_commit",
     "release_when_told_to_go",
-    "forget_an_ambiguous_bind",
     "pods_before_records",
     "a_lost_write_is_believed",
     "a_missing_answer_ends_a_deletion",
