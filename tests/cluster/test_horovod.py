@@ -11,7 +11,7 @@ import pytest
 from alnair.api import names
 from alnair.sandbox.access import Access
 from harness.api import Api, Object, Refused, at
-from harness.audit import writes
+from harness.audit import own_writes
 from harness.builders import node
 from harness.fixtures import Fleet
 from harness.horovod import LAUNCHERS, WORKERS, horovod_job, hosts_listed, launcher_is
@@ -406,8 +406,7 @@ async def test_what_happened_while_nobody_led_is_put_right_by_the_next_leader_an
     await started(api, namespace, fleet, operator)
     await told_why_not_more(api, namespace)
     operator.kill()
-    user = f"system:serviceaccount:{namespace}:alnair"
-    first = len(writes(cluster, user))
+    first = len(own_writes(cluster, namespace))
     await api.delete(child(namespace, "services"))
     await api.patch(
         child(namespace, "configmaps"), {"data": {"discover_hosts.sh": "#!/bin/sh\necho gone:1\n"}}
@@ -417,12 +416,12 @@ async def test_what_happened_while_nobody_led_is_put_right_by_the_next_leader_an
     await hosts_listed(api, namespace, "train", TWO)
     await told_why_not_more(api, namespace)
     await asyncio.sleep(3)  # whatever was under way
-    second = [entry["objectRef"]["resource"] for entry in writes(cluster, user)[first:]]
+    second = [entry["objectRef"]["resource"] for entry in own_writes(cluster, namespace)[first:]]
     left = {"statefulsets", "jobs", "podgroups"}
     assert not left & set(second), f"what was as it should be is left alone: {second}"
-    before = len(writes(cluster, user))
+    before = len(own_writes(cluster, namespace))
     await asyncio.sleep(3)
-    after = [f"{entry['verb']} {entry['requestURI']}" for entry in writes(cluster, user)[before:]]
+    after = [f"{entry['verb']} {entry['requestURI']}" for entry in own_writes(cluster, namespace)[before:]]
     assert not after
 
 

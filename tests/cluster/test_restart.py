@@ -9,7 +9,7 @@ import pytest
 
 from alnair.sandbox.access import Access
 from harness.api import Api, Object, at
-from harness.audit import bindings, writes
+from harness.audit import bindings, own_writes
 from harness.builders import group, node, nodes, pod
 from harness.fixtures import Fleet
 from harness.operator import Operator
@@ -149,24 +149,15 @@ async def test_each_leader_has_a_higher_epoch_and_writes_nothing_once_all_is_qui
     second = await api.until(path, lambda it: it["status"]["epoch"] > first["status"]["epoch"])
     assert second["status"]["pods"] == first["status"]["pods"]
 
-    user = f"system:serviceaccount:{namespace}:alnair"
     # Reports of the take-over, and the audit log itself, may be a moment behind the record.
     await api.never(path, lambda it: it["status"]["epoch"] != second["status"]["epoch"], during=3)
 
-    def own_writes() -> list[str]:
-        # Nodes of tests beside this one come and go, and their cards are published by every operator.
-        return [
-            f"{each['verb']} {each['requestURI']}"
-            for each in writes(cluster, user)
-            if each["objectRef"]["resource"] != "noderesourcetopologies"
-            or each["objectRef"].get("name", "").endswith(f".{namespace}")
-        ]
-
-    settled = len(own_writes())
+    settled = len(own_writes(cluster, namespace))
     await api.never(
         path, lambda it: it["metadata"]["resourceVersion"] != second["metadata"]["resourceVersion"], during=5
     )
-    assert own_writes()[settled:] == []
+    late = own_writes(cluster, namespace)[settled:]
+    assert [f"{each['verb']} {each['requestURI']}" for each in late] == []
 
 
 async def test_sigterm_releases_the_lease_and_ends_well(api: Api, namespace: str, operator: Operator) -> None:

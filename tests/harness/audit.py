@@ -36,6 +36,17 @@ def writes(access: Access, user: str, *, resource: str = "") -> list[dict[str, A
     ]
 
 
+def own_writes(access: Access, namespace: str) -> list[dict[str, Any]]:
+    """What the operator of this namespace changed in it, or on nodes of its test. Every operator publishes the cards of
+    its neighbours' nodes, and takes deleted jobs apart, whoever's they were."""
+    return [
+        entry
+        for entry in writes(access, f"system:serviceaccount:{namespace}:alnair")
+        if entry["objectRef"].get("namespace") == namespace
+        or entry["objectRef"].get("name", "").endswith(f".{namespace}")
+    ]
+
+
 def bindings(access: Access, namespace: str) -> list[str]:
     """The names of the namespace's pods, once for every Binding that was accepted."""
     return [
