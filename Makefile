@@ -111,10 +111,10 @@ churn: venv control-plane ## Pods of every GPU request come and go, cards fail; 
 elastic: venv control-plane ## Elastic gangs live through random events; sizes and idle cards judged, 15 min (SEED=n EVENTS=n FOLDER=for the log)
 	@PYTHONPATH=tests $(BIN)/python -m elastic --seed=$(SEED) --events=$(EVENTS) $(if $(FOLDER),--folder='$(FOLDER)')
 
-failover: venv control-plane ## Two replicas under load, the leader killed or paused 100 times, 25 min (SEED=n ROUNDS=n FOLDER=for the logs)
+failover: venv control-plane ## Two replicas under load, the leader killed or paused 100 times (SEED=n ROUNDS=n FOLDER=for the logs)
 	@PYTHONPATH=tests $(BIN)/python -m failover --seed=$(SEED) --rounds=$(or $(ROUNDS),100) $(if $(FOLDER),--folder='$(FOLDER)')
 
-hunt: venv control-plane ## Operators with one bug each let loose on the scenarios of make chaos: all have to be caught; last line is JSON
+hunt: venv control-plane ## Operators with one bug each let loose on the scenarios of make chaos: told which are caught; last line is JSON
 	@PYTHONPATH=tests $(BIN)/python -m chaos.hunt $(if $(FOLDER),--folder='$(FOLDER)')
 
 soak: venv control-plane ## Recovery, a flood, and pods coming and going on 2,000 nodes (MINUTES=10); last line is JSON

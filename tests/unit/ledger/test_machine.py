@@ -4,7 +4,8 @@ Rules are what tenants, kubelets, nodes, rivals and the network do; `unit.ledger
 every revision and at the end. A history that breaks a promise is printed as the shortest one that does.
 
 `ALNAIR_HISTORIES=2000 ALNAIR_STEPS=60 pytest tests/unit/ledger/test_machine.py` for a longer look. That the
-machine can fail is shown by the mistakes in `mutants.py`, each of which it has to find.
+machine can fail is shown by the mistakes in `mutants.py`: those that are found soon it has to find in every run, and
+with `ALNAIR_HISTORIES` it is asked for all of them, some of which it does not find yet.
 """
 
 from __future__ import annotations
