@@ -18,7 +18,7 @@ from chaos.campaign import Campaign, unexplained
 from chaos.faults import History, parse
 from chaos.histories import draw
 from chaos.run import Outcome, Run
-from chaos.scenarios import SCENARIOS
+from chaos.scenarios import OUTAGE_SCENARIOS, SCENARIOS
 from witness.screen import Screen
 
 
@@ -46,6 +46,8 @@ async def _run(chosen: argparse.Namespace) -> int:
             return await _replay(running, parse(chosen.replay), chosen.times)
         campaign = Campaign(running, told=screen.progress, on_failure=failed)
         await campaign.crash_points(scenarios)
+        if chosen.runs:
+            await campaign.outages(name for name in OUTAGE_SCENARIOS if name in scenarios)
         await campaign.histories(draw(chosen.seed, chosen.runs, campaign.tally.calls))
         for finding in unexplained(running):
             screen.show(finding)

@@ -24,6 +24,11 @@ class Call:
     name: str
 
     @property
+    def owner(self) -> str:
+        """Of a record, by its name; empty for everything else."""
+        return self.name.rpartition("-")[0] if self.resource.startswith("gpuallocations") else ""
+
+    @property
     def mutating(self) -> bool:
         return self.method in MUTATING
 

@@ -1,4 +1,4 @@
-"""All runs of a `make chaos`: crash points of every scenario, then drawn histories, each failure made small.
+"""All runs of a `make chaos`: crash points of every scenario, outages, drawn histories; each failure made small.
 
 Runs are worked off by as many slots as there are, side by side; which run comes into which slot is chance and does not
 matter, for each has nodes, a namespace and operators of its own.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from chaos.faults import KILLS, Fault, History, smaller
+from chaos.faults import KILLS, OUTAGES, Fault, History, smaller
 from chaos.plane import Plane
 from chaos.run import Outcome, Run
 from witness.findings import Finding
@@ -32,6 +32,7 @@ class Tally:
     not_reached: Counter[str] = field(default_factory=Counter)
     """Kills whose call never came: no crash point, for the run was another than the dry one."""
     calls: dict[str, int] = field(default_factory=dict)
+    outages: int = 0
     histories: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     recoveries: list[float] = field(default_factory=list)
@@ -48,6 +49,7 @@ class Tally:
         recoveries = sorted(self.recoveries)
         return {
             "crash_points": {**dict(sorted(self.crash_points.items())), "total": self.crash_points.total()},
+            "outages": self.outages,
             "histories": self.histories,
             "revisions": plane.court.revisions,
             "violations": self.violations + len(plane.court.unclaimed()),
@@ -112,6 +114,26 @@ class Campaign:
 
         await self.work_off(points, killed)
 
+    async def outages(self, scenarios: Iterable[str], *, each: int = 2) -> None:
+        """The apiserver and etcd are killed at so many calls of each, one run at a time."""
+        points = [
+            History(name, (Fault(max(1, calls * part // each), word),))
+            for name in scenarios
+            if (calls := self.tally.calls.get(name, 0))
+            for part in range(1, each + 1)
+            for word in OUTAGES
+        ]
+
+        def over(outcome: Outcome) -> None:
+            self.tally.outages += bool(outcome.met)
+            self.tally.add(outcome)
+            self._told(
+                f"{self.tally.outages} of {len(points)} outages, {self.tally.violations} violations; "
+                f"{outcome.history} in {outcome.seconds:.1f} s"
+            )
+
+        await self.work_off(points, over, slots=1)
+
     async def histories(self, histories: Iterable[History]) -> None:
         wanted = list(histories)
 
@@ -126,7 +148,9 @@ class Campaign:
 
         await self.work_off(wanted, done)
 
-    async def work_off(self, histories: list[History], done: Callable[[Outcome], None]) -> None:
+    async def work_off(
+        self, histories: list[History], done: Callable[[Outcome], None], *, slots: int | None = None
+    ) -> None:
         waiting = list(reversed(histories))
 
         async def worker(index: int) -> None:
@@ -139,7 +163,7 @@ class Campaign:
                     self._on_failure(outcome, await self._shrunk(index, history))
 
         async with asyncio.TaskGroup() as workers:
-            for index in range(len(self._plane.slots)):
+            for index in range(slots or len(self._plane.slots)):
                 workers.create_task(worker(index))
 
     async def _shrunk(self, index: int, history: History) -> History:

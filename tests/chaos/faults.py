@@ -13,10 +13,13 @@ from typing import Final
 KILLS: Final = ("kill-before", "kill-after")
 """The crash points: SIGKILL before the call is forwarded; after it was applied, before its answer."""
 
+OUTAGES: Final = {"end-apiserver": "kube-apiserver", "end-etcd": "etcd"}
+"""Words for ends of the control plane's own programs. They meet every run of it, so none is drawn beside others."""
+
 WORDS: Final[dict[str, tuple[int, ...]]] = {
     "kill-before": (),
     "kill-after": (),
-    "kill-late": (),
+    "kill-late": (0, 2),
     "pause": (),
     "drop": (),
     "drop-answer": (),
@@ -37,6 +40,7 @@ WORDS: Final[dict[str, tuple[int, ...]]] = {
     "compete": (0, 1),
     "raise-least": (),
     "lower-least": (),
+    **dict.fromkeys(OUTAGES, ()),
 }
 """Each with the arguments that are drawn for it, where it takes one."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from chaos.faults import WORDS, Fault, History
+from chaos.faults import OUTAGES, WORDS, Fault, History
 from conformance.drawing.dice import Dice
 
 MOST_FAULTS: Final = 4
@@ -17,7 +17,7 @@ ENDS: Final = ("kill-before", "kill-after", "kill-late", "pause")
 def draw(seed: int, number: int, calls: Mapping[str, int]) -> Iterator[History]:
     """So many of them. `calls`: how many each scenario makes by itself; faults make it make more."""
     dice = Dice(f"chaos/{seed}")
-    names = sorted(calls)
+    names, words = sorted(calls), sorted(WORDS.keys() - OUTAGES)
     for _ in range(number):
         scenario = dice.pick(names)
         last = calls[scenario] * 3 // 2
@@ -25,9 +25,9 @@ def draw(seed: int, number: int, calls: Mapping[str, int]) -> Iterator[History]:
         ends = 0
         faults = []
         for at in places:
-            word = dice.pick(sorted(WORDS))
+            word = dice.pick(words)
             while word in ENDS and ends == MOST_ENDS:
-                word = dice.pick(sorted(WORDS))
+                word = dice.pick(words)
             ends += word in ENDS
             faults.append(Fault(at, word, dice.pick(WORDS[word]) if WORDS[word] else 0))
         yield History(scenario, tuple(faults))

@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from chaos.faults import Fault
+from chaos.faults import OUTAGES, Fault
 from chaos.proxy import Forward
 from chaos.replica import Replica
 from chaos.wire import Answer, refusal
@@ -33,9 +33,13 @@ async def meddle(run: Run, replica: Replica, fault: Fault, forward: Forward) -> 
     """What the operator hears; None is a cut connection."""
     word, number = fault.word, fault.argument
     if word.startswith("kill") or word == "pause":
-        return await _end(run, replica, word, forward)
+        return await _end(run, replica, fault, forward)
     if word.endswith("watches") or word.startswith("stale"):
         _watches(run, replica, word, number)
+        return await forward()
+    if word in OUTAGES:
+        run.spawn(run.slot.start_again(await run.slot.end(OUTAGES[word])))
+        run.disturb(DEAF_SECONDS)
         return await forward()
     if word in ("drop", "drop-answer", "late", "slow", "twice", "answer"):
         return await _answer(run, word, number, forward)
@@ -43,8 +47,8 @@ async def meddle(run: Run, replica: Replica, fault: Fault, forward: Forward) -> 
     return await forward()
 
 
-async def _end(run: Run, replica: Replica, word: str, forward: Forward) -> Answer | None:
-    if word == "pause":
+async def _end(run: Run, replica: Replica, fault: Fault, forward: Forward) -> Answer | None:
+    if fault.word == "pause":
         replica.may_end = True
         replica.stop()
         run.struck(replica)
@@ -52,17 +56,19 @@ async def _end(run: Run, replica: Replica, word: str, forward: Forward) -> Answe
         replica.carry_on()
         return await forward()  # however late: it must not do harm
     replica.doomed = True
-    if word == "kill-after":
+    if fault.word == "kill-after":
         await forward()
     replica.kill()
     run.struck(replica)
-    if word == "kill-late":
-        run.spawn(_land(run, replica, forward))
+    if fault.word == "kill-late":
+        run.spawn(_land(run, replica, fault.argument, forward))
     return None
 
 
-async def _land(run: Run, replica: Replica, forward: Forward) -> None:
+async def _land(run: Run, replica: Replica, seconds: float, forward: Forward) -> None:
+    """In the time of the next leader, when it has just begun or has already planned."""
     await run.slot.successor(replica)
+    await asyncio.sleep(seconds)
     await forward()
     run.disturb(AWAY_SECONDS)
 

@@ -188,17 +188,75 @@ def _holdings_lost_at_a_restart() -> None:
     Ledger.load = amnesiac  # type: ignore[method-assign]
 
 
+def _pods_listed_before_the_records() -> None:
+    from alnair.kube.stream import Stream
+    from alnair.ledger.lease import Lease
+
+    acquire, list_now = Lease.acquire, Stream._list
+    listed: list[bytes] = []
+
+    async def look_first(self: Any) -> None:
+        listed.append(await self._client.call("GET", "/api/v1/pods"))
+        await acquire(self)
+
+    async def what_was_seen(self: Any) -> str:
+        if self._path != "/api/v1/pods" or not listed:
+            return await list_now(self)
+        page = self._page.decode(listed.pop())
+        self._sink.replace([thing for raw in page.items if (thing := self._decode(raw)) is not None])
+        newest = self._page.decode(await self._client.call("GET", self._path, params={"limit": "1"}))
+        return str(newest.metadata.resource_version)
+
+    Lease.acquire = look_first  # type: ignore[method-assign]
+    Stream._list = what_was_seen  # type: ignore[method-assign]
+
+
+def _take_over_without_stamps() -> None:
+    from alnair.ledger import recovery
+
+    async def unwritten(ledger: Any, record: Any) -> Any:
+        return record
+
+    recovery._stamp = unwritten
+
+
+def _retarget_without_touching_the_pod() -> None:
+    from alnair.kube import Refused
+    from alnair.ledger.binding import Binder, Verdict, judge
+
+    async def look_only(self: Any, namespace: str, member: Any, why: str) -> Verdict | None:
+        try:
+            pod = await self._client.get(f"/api/v1/namespaces/{namespace}/pods/{member.name}")
+        except Refused:
+            return Verdict.GONE
+        return judge(pod, member)
+
+    Binder.fence = look_only  # type: ignore[method-assign]
+
+
+def _books_before_the_record() -> None:
+    from alnair.ledger.ledger import Ledger
+
+    discard = Ledger.discard
+
+    async def free_first(self: Any, record: Any) -> None:
+        self.forget([*record.members, *record.places])
+        await discard(self, record)
+
+    Ledger.discard = free_first  # type: ignore[method-assign]
+
+
 MUTANTS: Final = {
     "commit-after-bind": Mutant(
         "members are bound before the record says so", ("gang-4",), _commit_after_bind
     ),
     "binding-without-identity": Mutant(
         "a Binding names neither UID nor version: a namesake is bound by the old decision",
-        ("gang-4 2:recreate-member=0", "gang-4 2:recreate-member=1", "gang-4 3:recreate-member=2"),
+        ("namesake",),
         _binding_without_identity,
     ),
     "release-on-deletion-timestamp": Mutant(
-        "a slice is free as soon as its pod is asked to go", ("grown",), _release_on_deletion_timestamp
+        "a slice is free as soon as its pod is asked to go", ("slow-end",), _release_on_deletion_timestamp
     ),
     "forget-an-ambiguous-bind": Mutant(
         "a Binding without an answer is taken for none",
@@ -222,5 +280,25 @@ MUTANTS: Final = {
         "a new leader does not know what its predecessor gave",
         ("rivals 6:kill-after", "rivals 5:kill-after"),
         _holdings_lost_at_a_restart,
+    ),
+    "pods-listed-before-the-records": Mutant(
+        "a new leader knows the pods as they were when it began to stand by",
+        ("gang-4 1:kill-before",),
+        _pods_listed_before_the_records,
+    ),
+    "take-over-without-stamps": Mutant(
+        "a new leader does not write its epoch into the records",
+        ("overtaken 8:kill-late=2", "overtaken 7:kill-late=2", "overtaken 9:kill-late=2"),
+        _take_over_without_stamps,
+    ),
+    "retarget-without-touching-the-pod": Mutant(
+        "a member is planned anew while its Binding may still land",
+        ("moved 3:late=4 11:slow=4", "moved 3:late=4 10:slow=4", "moved 3:late=4 9:slow=4"),
+        _retarget_without_touching_the_pod,
+    ),
+    "books-before-the-record": Mutant(
+        "what a record gives up is free before the record says so",
+        ("crowd 21:slow=4", "crowd 20:slow=4", "crowd 19:slow=4"),
+        _books_before_the_record,
     ),
 }

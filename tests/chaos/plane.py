@@ -52,7 +52,7 @@ async def start(
         history = History(kept.access.directory / "etcd.sock")
         stack.push_async_callback(history.close)
         made = [
-            Slot(name, api, release, gate, folder or own)
+            Slot(name, kept, api, release, gate, folder or own)
             for name, release in zip(names, releases, strict=True)
         ]
         court = Court(history, frozenset(names))

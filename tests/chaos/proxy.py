@@ -193,7 +193,8 @@ class Door:
         gone = asyncio.ensure_future(reader.read())
         coming = asyncio.ensure_future(self._pump(there, writer))
         try:
-            asking.write(request.bytes())
+            # Whatever the answer is: what comes after it on this connection would not be read by anybody.
+            asking.write(request.alone().bytes())
             await asyncio.wait({gone, coming}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._watches.discard(watch)

@@ -78,7 +78,8 @@ class Run:
         self.durings: list[During] = []
         self.happened = asyncio.Event()
         """A `During` has had its call, and its steps are done."""
-        self.refused: set[str] = set()
+        self.refused: dict[str, int] = {}
+        """Pod -> how many of its Bindings more are refused."""
         self.ending = False
         self._court = court
         self._now = {station.name: station for station in self.stations}
@@ -149,13 +150,14 @@ class Run:
         self.last_call = time.monotonic()
         line = f"{number} {replica.name}: {call}"
         self.told.append(line)
+        admitted = self._admit(call, forward)
         await self._during(call)
         fault = self._due.pop(number, None)
         if fault is not None:
             self._met.append(fault)
-            answer = await meddle(self, replica, fault, self._admit(call, forward))
+            answer = await meddle(self, replica, fault, admitted)
         else:
-            answer = await self._admit(call, forward)()
+            answer = await admitted()
         said = answer.status if answer is not None else "no answer"
         self.told[number - 1] = f"{line} -> {said}" + (f"  [{fault.word}]" if fault else "")
         self.last_call = time.monotonic()
@@ -170,7 +172,8 @@ class Run:
         )
 
     def _admit(self, call: Call, forward: Forward) -> Forward:
-        if call.resource == BINDING and call.name in self.refused:
+        if call.resource == BINDING and self.refused.get(call.name, 0) > 0:
+            self.refused[call.name] -= 1
 
             async def refuse() -> Answer:
                 return refusal(FORBIDDEN)
@@ -180,7 +183,7 @@ class Run:
 
     async def _during(self, call: Call) -> None:
         for during in list(self.durings):
-            if (during.resource, during.name) == (call.resource, call.name):
+            if during.resource == call.resource and during.name in (call.name, call.owner):
                 self.durings.remove(during)
                 for step in during.steps:
                     await self.stage.do(step)

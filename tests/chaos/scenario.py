@@ -17,11 +17,12 @@ from witness import requests
 from witness.requests import Ask, Asked
 from witness.stations import RACK, Station
 from witness.truth import Card
-from witness.words import ASKS, KIND, OF, Object
+from witness.words import ASKS, HOLD, KIND, OF, Object
 
 MAIN: Final = "main"
 CARD_GIB: Final = 16
 """Every card of a scenario."""
+FOR_GOOD: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ class Team:
     """scheduleTimeoutSeconds."""
     controlled: bool = False
     """A StatefulSet makes its pods, and makes them anew."""
+    held: bool = False
+    """Once deleted its pods stay, terminating, until they are let go."""
 
     @property
     def members(self) -> list[str]:
@@ -81,6 +84,7 @@ class Team:
         shape = self.shapes[place]
         made = shape.pod.by(scheduler).selecting({RACK: pool}).labelled({OF: self.name})
         made = made.annotated({ASKS: requests.told(shape.asked), KIND: self.name})
+        made = made.held_by(HOLD) if self.held else made
         return made.in_group(self.name) if self.least else made
 
 
@@ -112,6 +116,14 @@ class Go:
 
 
 @dataclass(frozen=True, slots=True)
+class LetGo:
+    """Members of a held team that were deleted may end; all of them if none is named."""
+
+    team: Team
+    which: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class GoWhoIsBound:
     """Of these teams, the members that have a place are deleted."""
 
@@ -130,20 +142,6 @@ def rest(**bound: int) -> Rest:
 
 
 @dataclass(frozen=True, slots=True)
-class During:
-    """The next call about this object is held until the steps are done."""
-
-    resource: str
-    name: str
-    steps: tuple[Come | Go, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Happened:
-    """Waits until every `During` has had its call."""
-
-
-@dataclass(frozen=True, slots=True)
 class Befall:
     """A node becomes another: the station of the same place in the scenario."""
 
@@ -153,10 +151,25 @@ class Befall:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Bindings of this pod are refused for good from now on, as an admission policy would; `allow` ends that."""
+    """Bindings of this pod are refused from now on, as an admission policy would: so many times, or (`FOR_GOOD`) until
+    they are allowed (0) again."""
 
     pod: str
-    allow: bool = False
+    times: int = FOR_GOOD
+
+
+@dataclass(frozen=True, slots=True)
+class During:
+    """The next call about this object is held until the steps are done. A record goes by its owner's name."""
+
+    resource: str
+    name: str
+    steps: tuple[Come | Go | Befall | Refuse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """Waits until every `During` has had its call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +180,7 @@ class Anew:
     bound: int
 
 
-Step = Come | Go | GoWhoIsBound | Rest | During | Happened | Befall | Refuse | Anew
+Step = Come | Go | LetGo | GoWhoIsBound | Rest | During | Happened | Befall | Refuse | Anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +216,10 @@ def placed(station: Station, pool: str) -> Station:
         for card in station.cards
     )
     return replace(station, name=name, rack=pool, cards=cards)
+
+
+def cordoned(station: Station) -> Station:
+    return replace(station, cordoned=True)
 
 
 def hurt(station: Station, place: int) -> Station:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from chaos.calls import BINDING
+from chaos.calls import BINDING, RECORD_STATUS
 from chaos.scenario import (
     Anew,
     Befall,
@@ -14,11 +15,13 @@ from chaos.scenario import (
     Go,
     GoWhoIsBound,
     Happened,
+    LetGo,
     Refuse,
     Rest,
     Scenario,
     Shape,
     Team,
+    cordoned,
     counted,
     gang,
     hurt,
@@ -92,6 +95,69 @@ def _torn() -> Scenario:
     return Scenario("torn", (station("a", 3), station("b", 3)), (team,), steps)
 
 
+def _namesake() -> Scenario:
+    """A member is deleted between commit and bind, and another of its name is there before the Binding is."""
+    team = gang("team", 4, FULL)
+    steps = (
+        During(BINDING, "team-2", (Go(team, (2,)), Come(team, (2,)))),
+        Come(team),
+        Happened(),
+        rest(team=4),
+    )
+    return Scenario("namesake", (station("a", 2), station("b", 2)), (team,), steps)
+
+
+def _moved() -> Scenario:
+    """Between commit and bind the node is closed, and Bindings are refused for a while: if the first one was lost, the
+    pod is planned anew, elsewhere, and whatever becomes of that first one later must not count."""
+    one = lone("one", FULL)
+    nodes = (station("a", 1), station("b", 1))
+    away = tuple(Befall(place, cordoned(node)) for place, node in enumerate(nodes))
+    back = tuple(Befall(place, node) for place, node in enumerate(nodes))
+    steps = (
+        Befall(1, cordoned(nodes[1])),
+        During(BINDING, "one-0", (away[0], back[1], Refuse("one-0", times=5))),
+        Come(one),
+        Happened(),
+        rest(one=1),
+        Refuse("one-0", times=0),
+        back[0],
+        rest(one=1),
+    )
+    return Scenario("moved", nodes, (one,), steps)
+
+
+def _overtaken() -> Scenario:
+    """A gang is about to grow; those that it would grow by leave, and another gang wants their place."""
+    team, rival = gang("team", 4, FULL, least=2), gang("rival", 2, FULL)
+    steps = (
+        Come(team, (0, 1)),
+        rest(team=2),
+        During(RECORD_STATUS, "team", (Go(team, (2, 3)), Come(rival))),
+        Come(team, (2, 3)),
+        Happened(),
+        rest(team=2, rival=2),
+    )
+    return Scenario("overtaken", (station("a", 4),), (team, rival), steps, contested=True)
+
+
+def _slow_end() -> Scenario:
+    """A pod that was deleted takes its time to end: until it has, its card is nobody else's."""
+    team = replace(gang("team", 2, FULL), held=True)
+    late = lone("late", FULL)
+    steps = (
+        Come(team),
+        rest(team=2),
+        Come(late),
+        rest(team=2, late=0),
+        Go(team, (1,)),
+        rest(team=1, late=0),
+        LetGo(team, (1,)),
+        rest(team=1, late=1),
+    )
+    return Scenario("slow-end", (station("a", 2),), (team, late), steps, contested=True)
+
+
 def _failing_card() -> Scenario:
     """A card fails under a gang: who holds it keeps it, nobody else is given any of it, and then it is well again."""
     team, late = gang("team", 3, HALF), gang("late", 2, HALF)
@@ -117,7 +183,7 @@ def _rolled_back() -> Scenario:
         Refuse("team-3"),
         Come(team),
         Anew(team, 3),
-        Refuse("team-3", allow=True),
+        Refuse("team-3", times=0),
         rest(team=4),
     )
     return Scenario("rolled-back", (station("a", 4),), (team,), steps)
@@ -162,6 +228,10 @@ SCENARIOS: Final = {
         _rivals(),
         _grown(),
         _torn(),
+        _namesake(),
+        _moved(),
+        _overtaken(),
+        _slow_end(),
         _failing_card(),
         _rolled_back(),
         _replaced(),
@@ -169,3 +239,5 @@ SCENARIOS: Final = {
         _counted(),
     )
 }
+OUTAGE_SCENARIOS: Final = ("gang-16", "grown", "torn", "rolled-back")
+"""In which the apiserver and etcd end as well: a large commit, amended records, a Binding that fails, evictions."""

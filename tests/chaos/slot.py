@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Final, Protocol
 
+from alnair.sandbox.kept import KeptControlPlane
 from chaos.calls import Call
 from chaos.proxy import Door, Forward
 from chaos.replica import Gate, Replica
@@ -37,8 +38,11 @@ class Guest(Protocol):
 
 
 class Slot:
-    def __init__(self, name: str, api: Api, release: Release, gate: Gate, folder: Path) -> None:
+    def __init__(
+        self, name: str, kept: KeptControlPlane, api: Api, release: Release, gate: Gate, folder: Path
+    ) -> None:
         self.name = name
+        self._kept = kept
         self.api = api
         self.hands = Hands(api)
         self.release = release
@@ -62,6 +66,15 @@ class Slot:
         """For the next run."""
         self._runs += 1
         return f"{self.name}-{self._runs}"
+
+    # -- the control plane, which is everybody's
+
+    async def end(self, program: str) -> str:
+        await asyncio.to_thread(self._kept.kill, program)
+        return program
+
+    async def start_again(self, program: str) -> None:
+        await asyncio.to_thread(self._kept.start_again, program)
 
     # -- operators
 

@@ -18,6 +18,7 @@ from chaos.scenario import (
     Go,
     GoWhoIsBound,
     Happened,
+    LetGo,
     Refuse,
     Rest,
     Step,
@@ -26,7 +27,7 @@ from chaos.scenario import (
 )
 from harness.api import NotInTime, at
 from witness.seen import TERMINAL
-from witness.words import OF, Object
+from witness.words import HOLD, OF, Object
 
 if TYPE_CHECKING:
     from chaos.run import Run
@@ -52,6 +53,9 @@ class Stage:
                 await self.come(team, which)
             case Go(team, which):
                 await self.go(team, which)
+            case LetGo(team, which):
+                members = which or tuple(range(len(team.shapes)))
+                await asyncio.gather(*(self._let_go(team.members[place]) for place in members))
             case GoWhoIsBound(teams):
                 names = {team.name for team in teams}
                 there = [each for each in await self._pods() if each["metadata"]["labels"][OF] in names]
@@ -68,8 +72,8 @@ class Stage:
             case Befall(place, station):
                 now = placed(station, run.pool)
                 await run.befall(run.stations[place].name, now)
-            case Refuse(pod, allow):
-                (run.refused.discard if allow else run.refused.add)(pod)
+            case Refuse(pod, times):
+                run.refused[pod] = times
             case Anew(team, bound):
                 await self._anew(team, bound)
 
@@ -88,7 +92,7 @@ class Stage:
             return
         path = at("pods", self._run.namespace, manifest["metadata"]["name"])
         while not await self._hands.create(manifest, self._run.namespace):
-            there = await self._api.find(path)
+            there = await self._hands.persist(lambda: self._api.find(path))
             if there is not None and not there["metadata"].get("deletionTimestamp"):
                 return
             await asyncio.sleep(LOOK_SECONDS)
@@ -105,10 +109,15 @@ class Stage:
         await asyncio.gather(*(self._delete(team.members[place]) for place in members))
 
     async def there(self, team: Team, place: int) -> bool:
-        return await self._api.find(at("pods", self._run.namespace, team.members[place])) is not None
+        path = at("pods", self._run.namespace, team.members[place])
+        return await self._hands.persist(lambda: self._api.find(path)) is not None
 
     async def _delete(self, name: str) -> None:
         await self._hands.delete(at("pods", self._run.namespace, name))
+
+    async def _let_go(self, name: str) -> None:
+        freed: Object = {"metadata": {"finalizers": None}}
+        await self._hands.call("PATCH", at("pods", self._run.namespace, name), freed)
 
     # -- waiting
 
@@ -125,10 +134,12 @@ class Stage:
                 timeout=left,
                 what=f"{[dict(each) for each in either]} bound in {run.namespace}",
             )
-            bound = {each["metadata"]["uid"] for each in pods if is_bound(each) and _ours(each)}
-            if not await self._recorded(bound, timeout=min(left, 5.0)):
+            holders = {each["metadata"]["uid"] for each in pods if _holds(each) and _ours(each)}
+            if not await self._recorded(holders, timeout=min(left, 5.0)):
                 if time.monotonic() > deadline:
-                    raise NotInTime(f"the records of {run.namespace} do not say that {len(bound)} are bound")
+                    raise NotInTime(
+                        f"the records of {run.namespace} do not say that {len(holders)} are bound"
+                    )
                 continue
             # kwok may only just have said that one of them runs: whoever counts them hears of it now.
             if (now := ",".join(each["metadata"]["resourceVersion"] for each in pods)) != seen:
@@ -140,11 +151,11 @@ class Stage:
                 raise NotInTime(f"{run.namespace} is never quiet; last was {run.told[-3:]}")
             await asyncio.sleep(max(LOOK_SECONDS, QUIET_SECONDS - quiet))
 
-    async def _recorded(self, bound: set[str], *, timeout: float) -> bool:
+    async def _recorded(self, holders: set[str], *, timeout: float) -> bool:
         try:
             await self._api.until_all(
                 at("gpuallocations", self._run.namespace),
-                lambda records: _recorded(records, bound),
+                lambda records: _recorded(records, holders),
                 timeout=timeout,
             )
         except NotInTime:
@@ -193,7 +204,8 @@ class Stage:
         )
 
     async def _pods(self) -> list[Object]:
-        return await self._api.items(at("pods", self._run.namespace), labels=OF)
+        path = at("pods", self._run.namespace)
+        return await self._hands.persist(lambda: self._api.items(path, labels=OF))
 
     # -- the end
 
@@ -203,8 +215,9 @@ class Stage:
         for team in self._run.scenario.teams:
             if team.controlled:
                 await self._hands.delete(at("statefulsets", namespace, team.name))
-        while pods := await self._api.items(at("pods", namespace)):
+        while pods := await self._hands.persist(lambda: self._api.items(at("pods", namespace))):
             await asyncio.gather(*(self._delete(each["metadata"]["name"]) for each in pods))
+            await asyncio.gather(*(self._let_go(each["metadata"]["name"]) for each in pods if _held(each)))
             await asyncio.sleep(LOOK_SECONDS)
         await self._api.until_all(
             at("gpuallocations", namespace),
@@ -219,16 +232,21 @@ class Stage:
 
 def is_bound(pod: Object) -> bool:
     """It has its place and means to stay."""
-    return (
-        bool(pod["spec"].get("nodeName"))
-        and not pod["metadata"].get("deletionTimestamp")
-        and (pod.get("status") or {}).get("phase") not in TERMINAL
-    )
+    return _holds(pod) and not pod["metadata"].get("deletionTimestamp")
+
+
+def _holds(pod: Object) -> bool:
+    """What it was given is its own, though it may be on its way out."""
+    return bool(pod["spec"].get("nodeName")) and (pod.get("status") or {}).get("phase") not in TERMINAL
+
+
+def _held(pod: Object) -> bool:
+    return HOLD in (pod["metadata"].get("finalizers") or [])
 
 
 def _is_left_alone(pod: Object) -> bool:
     if pod["metadata"].get("deletionTimestamp"):
-        return False
+        return _held(pod)
     return not pod["spec"].get("nodeName") or (pod.get("status") or {}).get("phase") == "Running"
 
 
@@ -236,11 +254,11 @@ def _ours(pod: Object) -> bool:
     return OF in (pod["metadata"].get("labels") or {})
 
 
-def _recorded(records: list[Object], bound: set[str]) -> bool:
+def _recorded(records: list[Object], holders: set[str]) -> bool:
     said: list[str] = []
     for record in records:
         status = record.get("status") or {}
         assert status.get("phase") == "Bound", f"{record['metadata']['name']} is {status.get('phase')}"
         said += [pod["uid"] for pod in status.get("pods") or []]
-    assert sorted(said) == sorted(bound), f"{len(said)} recorded, {len(bound)} bound"
+    assert sorted(said) == sorted(holders), f"{len(said)} recorded, {len(holders)} bound"
     return True

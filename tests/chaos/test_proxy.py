@@ -27,6 +27,7 @@ class Server:
         self.heard: list[str] = []
         self.events: asyncio.Queue[bytes] = asyncio.Queue()
         self.chunked = False
+        self.refusing = False
         self._server: asyncio.Server | None = None
 
     async def open(self) -> str:
@@ -35,6 +36,13 @@ class Server:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while (request := await read_request(reader)) is not None:
+            if request.watching and self.refusing:
+                closes = b"connection: close" in request.headers.lower()
+                last = b"Connection: close\r\n" if closes else b""
+                writer.write(b"HTTP/1.1 429 Busy\r\nContent-Length: 0\r\n" + last + b"\r\n")
+                if closes:
+                    break
+                continue
             if request.watching:
                 await self._watch(request, writer)
                 return
@@ -232,6 +240,16 @@ async def test_watches_pass_as_they_come_and_can_be_cut() -> None:
         await server.events.put(b"two")
         assert await line() == "", "it ends"
         await until(lambda: not door.watched)
+
+
+async def test_after_a_watch_that_is_refused_calls_are_heard_as_before() -> None:
+    server = Server()
+    server.refusing = True
+    async with between(server) as (_, session):
+        async with session.get("/api/v1/pods?watch=1&resourceVersion=9") as answer:
+            assert answer.status == 429
+        async with asyncio.timeout(10):
+            assert await say(session) == (200, "1")
 
 
 async def test_watches_can_be_silent_for_a_while_and_then_tell_all() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.scenario import Anew, Befall, Come, During, Go, GoWhoIsBound, Refuse, Rest, Scenario
+from chaos.scenario import Anew, Befall, Come, During, Go, GoWhoIsBound, LetGo, Refuse, Rest, Scenario
 from chaos.scenarios import SCENARIOS
 from chaos.trail import Trail
 from witness.words import PODS, RECORDS, Change
@@ -16,7 +16,7 @@ def test_steps_speak_of_teams_members_and_nodes_that_there_are(scenario: Scenari
     members = {member for team in scenario.teams for member in team.members}
     for step in scenario.steps:
         match step:
-            case Come(team, which) | Go(team, which):
+            case Come(team, which) | Go(team, which) | LetGo(team, which):
                 assert team in scenario.teams
                 assert all(place < len(team.shapes) for place in which)
             case GoWhoIsBound(teams):
@@ -24,7 +24,7 @@ def test_steps_speak_of_teams_members_and_nodes_that_there_are(scenario: Scenari
             case Rest(either):
                 assert all(set(wanted) <= names for wanted in either)
             case During(_, name, _) | Refuse(name, _):
-                assert name in members
+                assert name in members or name in names
             case Befall(place, station):
                 assert scenario.stations[place].name == station.name
             case Anew(team, bound):

@@ -46,6 +46,11 @@ class Request:
         asked = {key: value for key, value in {**self.query, **query}.items() if value}
         return replace(self, target=self.path + (f"?{urlencode(asked)}" if asked else ""))
 
+    def alone(self) -> Request:
+        """The same, on a connection that is not used again."""
+        kept = [line for line in self.headers.split(b"\r\n") if not line.lower().startswith(b"connection:")]
+        return replace(self, headers=b"\r\n".join([*kept, b"Connection: close"]))
+
     def bytes(self) -> bytes:
         return f"{self.method} {self.target} HTTP/1.1\r\n".encode("latin-1") + self.headers + END + self.body
 
