@@ -134,11 +134,11 @@ class Slot:
         return next((each for each in self.replicas if each.leads and not each.may_end), None)
 
     async def successor(self, of: Replica) -> Replica:
-        """Once another leads."""
+        """Once another leads: none that was stopped before, and has yet to notice that its time is over."""
         async with asyncio.timeout(START_SECONDS):
             while True:
                 for each in self.replicas:
-                    if each is not of and each.leads and each.led_at:
+                    if each is not of and each.leads and each.led_at and not each.may_end:
                         return each
                 await asyncio.sleep(LOOK_SECONDS)
 

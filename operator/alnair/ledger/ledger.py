@@ -460,18 +460,12 @@ class Ledger:
                 # Lost members' places are kept for replacements until the roll-back, and a member that was bound
                 # and has ended since counts as bound.
                 return
-            before = record.members, record.places
             kept = self.listener.members_gone(record, gone)
-            record.members = {uid: member for uid, member in before[0].items() if not member.gone}
-            record.places = dict(before[1])
+            record.members = {uid: member for uid, member in record.members.items() if not member.gone}
             stay = [
                 places.keep(self, record, member, kept[member.uid]) for member in gone if member.uid in kept
             ]
-            try:
-                await self.writer.write(record)
-            except Refused:
-                record.members, record.places = before
-                raise
+            await self.writer.insist(record)
             self.forget(member.uid for member in gone)
             for place in stay:
                 self.state.reserve(place.key, place.holding, place.pod)
@@ -517,7 +511,7 @@ class Ledger:
             record.phase, record.short_since = ROLLING_BACK, None
             lone = [member.name for member in record.members.values() if not self._would_come_back(member)]
             record.set_condition(rolled_back(why, lone), now=self.clock.stamp())
-            await self.writer.write(record)
+            await self.writer.insist(record)
             self.forget([*(member.uid for member in vacant), *places])
             self.listener.record_rolled_back(record, why)
         self.resume_roll_back(record)

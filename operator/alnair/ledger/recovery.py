@@ -211,7 +211,7 @@ async def adopt(ledger: Ledger, owner: Owner, *, scheduler: str, min_member: int
         ledger.load(record)
         if not record.exists:
             await ledger.writer.create(record)
-        await ledger.writer.write(record)
+        await ledger.writer.insist(record)
     log.warning("record %s: adopted %d bound pods without a record", record, len(members))
 
 

@@ -137,6 +137,17 @@ class RecordWriter:
                 log.warning("record %s: %s; trying again", record, error)
                 await pauses.rest(error)
 
+    async def insist(self, record: Record) -> None:
+        """`write` for what is so already and has to be said: whoever refuses it is asked again until nobody does."""
+        pauses = Pauses()
+        while True:
+            try:
+                await self.write(record)
+                return
+            except Refused as refused:
+                log.error("record %s could not be written, trying again: %s", record, refused)
+                await pauses.rest()
+
     async def restore_metadata(self, record: Record) -> None:
         """Put labels and finalizer back that somebody took away."""
         body = {
@@ -153,7 +164,8 @@ class RecordWriter:
         await self.remove(record.path, uid=record.uid, version=record.version, epoch=record.epoch)
 
     async def remove(self, path: str, *, uid: str, version: str, epoch: int) -> None:
-        """First the deletion, then the finalizer, each naming the version that it means."""
+        """First the deletion, then the finalizer, each naming the version that it means. No refusal ends it: half
+        deleted, it would hold its places for ever."""
         self._close(uid)
         deleted = False
         pauses = Pauses()
@@ -174,7 +186,7 @@ class RecordWriter:
                 if refused.status == 404:
                     return
                 if refused.status != 409 and not not_now(refused):
-                    raise
+                    log.error("%s could not be deleted, trying again: %s", path, refused)
             except Unanswered as error:
                 log.warning("%s: %s; trying again", path, error)
                 await pauses.rest(error)
@@ -197,7 +209,7 @@ class RecordWriter:
                 if refused.status == 404:
                     return None
                 if not not_now(refused):
-                    raise
+                    log.error("%s could not be read, trying again: %s", path, refused)
                 await pauses.rest()
             except Unanswered as error:
                 await pauses.rest(error)

@@ -53,6 +53,30 @@ async def test_a_slice_is_out_of_the_record_before_it_is_free_in_the_books() -> 
         assert set(world.leader.state.holdings) == {"uid-b"}
 
 
+@pytest.mark.parametrize("status", [403, 410, 422])
+async def test_a_release_that_is_refused_is_insisted_on_and_nothing_is_free_before(status: int) -> None:
+    async with World() as world:
+        await running(world, "a", "b")
+        with world.server.refusing(record_writes, status) as refused:
+            world.ends("a")
+            await world.until(lambda: len(refused) > 1)
+            assert "uid-a" in world.leader.state.holdings
+        await world.settled()
+        assert world.listed() == {record_name(): ["b"]}
+        assert set(world.leader.state.holdings) == {"uid-b"}
+
+
+@pytest.mark.parametrize("status", [410, 422])
+async def test_a_record_whose_deletion_is_refused_goes_all_the_same(status: int) -> None:
+    async with World() as world:
+        await running(world, "a")
+        world.server.refuses(f"DELETE {record_name()}", status)
+        world.deletes("a")
+        await world.settled()
+        assert world.listed() == {}
+        assert world.leader.state.holdings == {}
+
+
 async def test_a_terminating_pod_keeps_its_slice() -> None:
     async with World() as world:
         await running(world, "a")

@@ -45,6 +45,17 @@ async def test_a_gang_whose_replacements_do_not_come_is_evicted_and_its_record_g
         assert world.leader.state.holdings == {}
 
 
+async def test_a_roll_back_that_is_refused_is_insisted_on() -> None:
+    async with World(min_member=4) as world:
+        await short(world, "a", "b", lost=("c", "d"))
+        world.server.refuses(f"PUT {record_name()}/status", 422, times=2)
+        await world.passes(KEPT)
+        await world.settled()
+        assert sorted(world.evicted()) == ["a", "b"]
+        assert world.listed() == {}
+        assert world.leader.state.holdings == {}
+
+
 async def test_the_groups_own_timeout_goes_before_ours() -> None:
     async with World(min_member=4) as world:
         world.group(min_member=4, timeout=600)

@@ -196,6 +196,18 @@ async def test_a_deletion_whose_answer_got_lost_is_carried_through(call: str) ->
         assert record.path not in server.objects
 
 
+@pytest.mark.parametrize("status", [403, 410, 422])
+@pytest.mark.parametrize("call", [DELETE, FINISH])
+async def test_a_deletion_that_is_refused_is_insisted_on(call: str, status: int) -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        await write.create(record)
+        await write.write(record)
+        server.refuses(call, status, times=2)
+        await write.delete(record)
+        assert record.path not in server.objects
+
+
 async def test_a_namesake_made_since_is_not_deleted() -> None:
     async with writing() as (server, write, _):
         record = a_record()
