@@ -70,7 +70,7 @@ async def test_a_release_that_is_refused_is_insisted_on_and_nothing_is_free_befo
 async def test_a_record_whose_deletion_is_refused_goes_all_the_same(status: int) -> None:
     async with World() as world:
         await running(world, "a")
-        world.server.refuses(f"DELETE {record_name()}", status)
+        world.server.refuses(f"DELETE gpuallocations/{record_name()}", status)
         world.deletes("a")
         await world.settled()
         assert world.listed() == {}
