@@ -45,8 +45,10 @@ async def _run(chosen: argparse.Namespace) -> int:
         if chosen.replay:
             return await _replay(running, parse(chosen.replay), chosen.times)
         campaign = Campaign(running, told=screen.progress, on_failure=failed)
-        await campaign.crash_points(scenarios)
-        if chosen.runs:
+        await campaign.count(scenarios)
+        if not chosen.histories_only:
+            await campaign.crash_points()
+        if chosen.runs and not chosen.histories_only:
             await campaign.outages(name for name in OUTAGE_SCENARIOS if name in scenarios)
         await campaign.histories(draw(chosen.seed, chosen.runs, campaign.tally.calls))
         for finding in unexplained(running):
@@ -74,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m chaos", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seed", type=int, default=1, help="draws the histories (default: 1)")
     parser.add_argument("--runs", type=int, default=300, help="histories to draw; 0: crash points alone")
+    parser.add_argument("--histories-only", action="store_true", help="no crash points and no outages")
     parser.add_argument(
         "--slots", type=int, default=plane.SLOTS, help="runs side by side (default: %(default)s)"
     )

@@ -80,10 +80,8 @@ class Campaign:
         self._told = told
         self._on_failure = on_failure
 
-    async def crash_points(self, scenarios: Iterable[str], *, only: Iterable[int] | None = None) -> None:
-        """A dry run of each counts its calls; then the operator is killed at each of them, before and after."""
-        names = list(scenarios)
-        dry = [History(name) for name in names for _ in range(DRY_RUNS)]
+    async def count(self, scenarios: Iterable[str]) -> None:
+        """Dry runs: how many calls each scenario makes by itself."""
 
         def counted(outcome: Outcome) -> None:
             self.tally.add(outcome)
@@ -91,12 +89,14 @@ class Campaign:
             self.tally.calls[name] = max(self.tally.calls.get(name, 0), outcome.calls)
             self._told(f"{name}: {outcome.calls} calls in {outcome.seconds:.1f} s")
 
-        await self.work_off(dry, counted)
+        await self.work_off([History(name) for name in scenarios for _ in range(DRY_RUNS)], counted)
+
+    async def crash_points(self) -> None:
+        """The operator is killed at each call of each scenario that was counted, before and after."""
         points = [
             History(name, (Fault(number, word),))
-            for name in names
-            for number in range(1, self.tally.calls.get(name, 0) + 1)
-            if only is None or number in only
+            for name, calls in self.tally.calls.items()
+            for number in range(1, calls + 1)
             for word in KILLS
         ]
         done = 0
