@@ -12,18 +12,21 @@ over_allocations, whenever a record gives a pod, or keeps for a member to come, 
     pods ask for and what is promised to others is no more.
 mismatches
     a pod is bound only if one record, committed at an earlier revision, lists it with the same UID, node and cards
-    as its annotations (`_judge_bind`); the exceptions are a lone pod without GPUs, and a lone pod of a device
-    plugin's cards, whose record may follow within LATE seconds (decision 6);
+    as its annotations (`_judge_bind`); a member of a gang that needs several, only by its gang's record; the exceptions
+    are a lone pod without GPUs, and a lone pod of a device plugin's cards, whose record may follow within LATE
+    seconds (decision 6);
     it was given what it asked for, and a pod that can never be served is never bound;
     its containers' environment, resolved as a kubelet does it, names exactly its cards (with `delivering`);
     while it lives, bound, the record goes on saying so (`_judge_entry`), and so do the annotations; one that was
-    deleted by force where the kubelet is out of reach counts as living until the node is ready or gone (`reach`);
+    deleted by force where the kubelet is out of reach counts as living until the node is ready or gone (`reach`), and
+    one that terminates lives;
     it is bound once, and never anywhere else; no pod is in two records; an epoch never goes back.
 half_gangs
     a gang's first commit has at least minMember pods (an elastic one's its least), places for members to come included;
     at rest, a gang of which anybody is bound has had that many bound since its record came to be.
 leaks
-    a record does not hold a place for a pod that is gone for longer than RELEASE seconds; at rest, not at all.
+    a record does not hold a place for a pod that is gone, or was never there, for longer than RELEASE seconds, and does
+    not stay for so long when nobody is left whom it could be for (`kin`); at rest, not at all.
 noises
     where all is at rest, nothing is written. Of that, and of gangs at rest, it knows by whoever tells it (`rests`).
 """
@@ -31,11 +34,13 @@ noises
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 from typing import Final
 
 from witness import delivered, requests, uses
 from witness.counted import Counted
 from witness.findings import HALF_GANG, LEAK, MISMATCH, NOISE, OVER_ALLOCATION, Finding
+from witness.kin import Kin
 from witness.reach import Reach
 from witness.seen import PLACE, Pod, Record, read_least, read_node, read_pod, read_record
 from witness.truth import Cards
@@ -64,17 +69,21 @@ class Checker:
         self._delivering = delivering
         self._cards = Cards()
         self._groups: dict[str, list[tuple[float, int]]] = {}  # UID -> since when it needs how many
+        self._named: dict[str, str] = {}  # group that is there -> its UID
         self._pods: dict[str, Pod] = {}  # by key
         self._living: dict[str, Pod] = {}  # by UID
         self._counted = Counted()
         self._records: dict[str, Record] = {}
         self._entries: dict[str, dict[str, Given]] = {}  # UID -> record -> what it says
+        self._entered: dict[str, int] = {}  # UID -> revision at which a record began to say that
+        self._begun: dict[str, float] = {}  # UID of a record -> when it first listed a pod
         self._takers: dict[str, dict[str, Use]] = {}  # physical card -> UID -> what it takes of it
         self._taken: dict[str, set[str]] = {}  # UID -> physical cards
         self._late: dict[str, float] = {}  # UID of a bound pod whose record is due -> since
         self._gone: dict[str, float] = {}  # UID in a record whose pod is gone -> since
         self._left: dict[str, dict[str, float]] = {}  # group -> UID of a member that counted -> when it went
         self._reach = Reach()
+        self._kin = Kin()
         self._once_bound: dict[
             str, set[str]
         ] = {}  # UID of a record -> UIDs that were bound while it listed them
@@ -107,13 +116,16 @@ class Checker:
                 node = read_node(change.object)
                 self._counted.node(change.key, node, change.at)
                 for uid in self._reach.node(change.key, node, change.at):
+                    self._counted.freed(uid)
                     if uid in self._entries:
                         self._gone.setdefault(uid, change.at)
             case "noderesourcetopologies":
                 self._cards.topology(change.key, change.object, change.at)
+            case "podgroups" if change.object is None:
+                self._named.pop(change.key, None)
             case "podgroups" if change.object is not None:
-                needs = self._groups.setdefault(change.object["metadata"]["uid"], [])
-                needs.append((change.at, read_least(change.object["spec"])))
+                uid = self._named[change.key] = change.object["metadata"]["uid"]
+                self._groups.setdefault(uid, []).append((change.at, read_least(change.object["spec"])))
         self._look_at_the_clock(change)
 
     # -- rest ----------------------------------------------------------------------------------------------------
@@ -126,13 +138,16 @@ class Checker:
                 continue
             bound = {uid for uid in record.entries if (pod := self._living.get(uid)) is not None and pod.node}
             once = self._once_bound.get(record.uid, set())
-            needed = min(record.min_member, self._needed(record, since=self._last.at))
+            needed = self._needed_at_rest(record, once)
             if record.group and bound and len(once) < needed:
                 what = f"{len(once)} of the {needed} that {key} needs were ever bound, at rest"
                 self._say(HALF_GANG, self._last, what, key)
             for uid in sorted(record.entries.keys() - self._living.keys()):
                 if not self._reach.held(uid):
                     self._say(LEAK, self._last, f"{key} still lists pod {uid}, which is gone, at rest", key)
+        for key in self._kin.deserted():
+            if key.startswith(f"{namespace}/"):
+                self._say(LEAK, self._last, f"{key} is there at rest, and nobody whom it is for", key)
 
     def stirs(self, namespace: str) -> None:
         """Something new is about to happen there."""
@@ -155,20 +170,24 @@ class Checker:
             self._known.add(after.uid)
             self.drawn_kinds[after.kind] += 1
             self.servable_kinds[after.kind] += after.asks != NEVER
-        if not after.living:
-            return
-        self._living[after.uid] = after
-        if after.answered or not after.ours:
-            self._unanswered.discard(after.uid)
-        else:
-            self._unanswered.add(after.uid)
         was = before if before is not None and before.uid == after.uid else None
         if was is not None and was.node and after.node != was.node:
             what = f"{after} was bound to {was.node}, and is now bound to {after.node or 'nothing'}"
             self._say(MISMATCH, change, what, str(after))
-        elif after.node and (was is None or not was.node):
+        if not after.living:
+            return
+        self._living[after.uid] = after
+        self._gone.pop(after.uid, None)
+        if was is not None and was.group != after.group:
+            self._kin.went(was.uid, was.group, change.at)
+        self._kin.came(after.uid, after.group)
+        if after.answered or not after.ours:
+            self._unanswered.discard(after.uid)
+        else:
+            self._unanswered.add(after.uid)
+        if after.node and (was is None or not was.node):
             self._judge_bind(after, change)
-        elif after.node and was is not None and (was.given, was.told) != (after.given, after.told):
+        elif was is not None and was.node == after.node != "" and _says(was) != _says(after):
             self._say(MISMATCH, change, f"the annotations of bound pod {after} changed", str(after))
 
     def _ended(self, pod: Pod, at: float, *, vanished: bool) -> None:
@@ -176,11 +195,12 @@ class Checker:
         self._living.pop(pod.uid, None)
         self._unanswered.discard(pod.uid)
         self._late.pop(pod.uid, None)
-        self._counted.ended(pod)
-        if pod.uid in self._entries and not (
-            vanished and pod.node and self._reach.lost(pod.uid, pod.node, since=at - GRACE)
-        ):
+        self._kin.went(pod.uid, pod.group, at)
+        if pod.uid in self._entries:
+            if vanished and pod.node and self._reach.lost(pod.uid, pod.node, since=at - GRACE):
+                return
             self._gone.setdefault(pod.uid, at)
+        self._counted.ended(pod)
 
     def _judge_bind(self, pod: Pod, change: Change) -> None:
         self._counted.bound(pod)
@@ -215,6 +235,17 @@ class Checker:
             if entry != pod.given:
                 what = f"{pod} has {pod.given} in its annotations, the record says {entry}"
                 self._say(MISMATCH, change, what, str(pod), record)
+            if not self._records[record].committed or self._entered[pod.uid] >= change.revision:
+                what = f"{pod} is bound, and {record} was not committed before"
+                self._say(MISMATCH, change, what, str(pod), record)
+            group = self._records[record].group
+            if group != pod.group and any(self._needs_several(each, change) for each in (group, pod.group)):
+                what = f"{pod} of {pod.group or 'no group'} is bound by {record}, a record of {group or 'its own'}"
+                self._say(MISMATCH, change, what, str(pod), record)
+
+    def _needs_several(self, group: str, change: Change) -> bool:
+        needs = self._groups.get(self._named.get(group, ""), [])
+        return _fewest(needs, since=change.at - GRACE, otherwise=1) > 1
 
     def _judge_request(self, pod: Pod, held: Given, change: Change) -> None:
         if pod.asks == NEVER:
@@ -243,8 +274,13 @@ class Checker:
         if before.uid == after.uid and after.epoch < before.epoch:
             what = f"the epoch of {change.key} goes back from {before.epoch} to {after.epoch}"
             self._say(MISMATCH, change, what, change.key)
-        if after.entries and not before.held:
+        if after.entries and (not before.held or after.uid not in self._begun):
             self._judge_gang(after, change)
+            self._begun.setdefault(after.uid, change.at)
+        if change.object is None or after.held:
+            self._kin.filled(change.key)
+        else:
+            self._kin.emptied(change.key, after.of, change.at)
         more: dict[str, set[str]] = {}  # physical card -> UIDs that are given more of it
         then, now = before.held, after.held
         for uid in then.keys() | now.keys():
@@ -261,20 +297,23 @@ class Checker:
         entries.pop(change.key, None)
         if entry is not None:
             entries[change.key] = entry
-            if uid not in self._living and uid in self._known and not self._reach.held(uid):
+            self._entered[uid] = change.revision
+            if uid not in self._living and not uid.startswith(PLACE) and not self._reach.held(uid):
                 self._gone.setdefault(uid, change.at)
         if not entries:
             del self._entries[uid]
+            self._entered.pop(uid, None)
             if (node := self._reach.let_go(uid)) is not None:
                 what = f"pod {uid} is released; it was deleted by force on {node}, which is not ready"
                 self._say(MISMATCH, change, what, change.key, uid)
+                self._counted.freed(uid)
             since = self._gone.pop(uid, change.at)
             self.longest_release = max(self.longest_release, change.at - since)
         for card in self._take(uid, entries):
             more.setdefault(card, set()).add(uid)
         self._counted.promise(uid, entries.values())
         if entry is not None:
-            for card in uses.conflicts(entry):
+            for card in uses.conflicts(uses.renamed(entry, self._cards.physical)):
                 what = f"card {card} is given out twice within pod {uid}"
                 self._say(OVER_ALLOCATION, change, what, change.key, uid)
             if len(entries) > 1:
@@ -285,8 +324,8 @@ class Checker:
         """Write down what the pod takes of each card; returns the cards of which it takes more than before."""
         takes: dict[str, Use] = {}
         for entry in entries.values():
-            for card, use in uses.uses(entry).items():
-                takes[self._cards.physical(card)] = use
+            for card, use in uses.uses(uses.renamed(entry, self._cards.physical)).items():
+                takes[card] = uses.together(takes.get(card, uses.NOTHING), use)
         more = set()
         for card in self._taken.pop(uid, set()) - takes.keys():
             del self._takers[card][uid]
@@ -303,6 +342,9 @@ class Checker:
     def _judge_entry(self, uid: str, entry: Given | None, change: Change) -> None:
         """A record changed what it says of this pod."""
         pod = self._living.get(uid)
+        if entry is not None and self._reach.held(uid):
+            what = f"the record changes what it says of pod {uid}, which may still run out of reach"
+            self._say(MISMATCH, change, what, change.key, uid)
         if pod is None or not pod.node or not pod.ours:
             return
         if entry is not None:
@@ -320,26 +362,33 @@ class Checker:
         does one that went within the last GRACE seconds, of which the operator may not have heard."""
         needed = self._needed(record, since=change.at - GRACE)
         if record.min_member < needed:
-            needed -= sum(
-                pod.group == record.group and pod.uid not in record.entries and _counts(pod)
-                for pod in self._pods.values()
-            )
-            needed -= sum(
-                uid not in record.entries and at > change.at - GRACE
-                for uid, at in self._left.get(record.group, {}).items()
-            )
+            needed -= self._count_outside(record, record.entries.keys(), since=change.at - GRACE)
         if record.min_member < needed or len(record.held) < record.min_member:
             what = f"{change.key} commits {len(record.held)} pods of a gang that needs {needed}"
             self._say(HALF_GANG, change, f"{what} and says {record.min_member}", change.key)
 
     def _needed(self, record: Record, *, since: float) -> int:
         """The fewest that its group needed at some time since then."""
-        fewest: list[int] = []
-        for at, least in reversed(self._groups.get(record.owner, [])):
-            fewest.append(least)
-            if at <= since:
-                break
-        return min(fewest, default=record.min_member)
+        return _fewest(self._groups.get(record.owner, []), since=since, otherwise=record.min_member)
+
+    def _needed_at_rest(self, record: Record, once: set[str]) -> int:
+        """What the group needs by now, or what the record says if that is fewer. But it may not say fewer than its
+        group ever needed since the commit, unless for those of the gang that are outside it."""
+        needed = self._needed(record, since=self._last.at)
+        if record.min_member >= needed:
+            return needed
+        since = self._begun.get(record.uid, self._last.at) - GRACE
+        outside = self._count_outside(record, record.entries.keys() | once, since=since)
+        return max(record.min_member, self._needed(record, since=since) - outside)
+
+    def _count_outside(self, record: Record, inside: Set[str], *, since: float) -> int:
+        """Of its gang, those who are done or have their place elsewhere, or went since then."""
+        there = sum(
+            pod.group == record.group and pod.uid not in inside and (_counts(pod) or pod.uid in self._entries)
+            for pod in self._pods.values()
+        )
+        left = self._left.get(record.group, {})
+        return there + sum(uid not in inside and at > since for uid, at in left.items())
 
     def _only_kept(self, card: str, gained: set[str], then: dict[str, Given], now: dict[str, Given]) -> bool:
         """What its pods had of the card is kept for others to come, and no more: nothing is given by that."""
@@ -349,8 +398,8 @@ class Checker:
             [
                 use
                 for held in each.values()
-                for name, use in uses.uses(held).items()
-                if self._cards.physical(name) == card
+                for name, use in uses.uses(uses.renamed(held, self._cards.physical)).items()
+                if name == card
             ]
             for each in (then, now)
         )
@@ -410,9 +459,28 @@ class Checker:
             del self._gone[uid]
             what = f"the pod is gone for {change.at - since:.0f} s and still recorded"
             self._say(LEAK, change, what, uid, *self._entries.get(uid, {}))
+        for record, since in self._kin.deserted(before=change.at - RELEASE).items():
+            self._kin.filled(record)
+            what = f"{record} is there, and for {change.at - since:.0f} s nobody whom it is for"
+            self._say(LEAK, change, what, record)
 
     def _say(self, kind: str, change: Change, what: str, *objects: str) -> None:
         self.findings.append(Finding(kind, change.revision, tuple(dict.fromkeys(objects)), what))
+
+
+def _says(pod: Pod) -> tuple[object, ...]:
+    """What is written on it of its place, for whoever reads it."""
+    return pod.given, pod.card_list, pod.told
+
+
+def _fewest(needs: list[tuple[float, int]], *, since: float, otherwise: int) -> int:
+    """The fewest that were needed at some time since then."""
+    fewest: list[int] = []
+    for at, least in reversed(needs):
+        fewest.append(least)
+        if at <= since:
+            break
+    return min(fewest, default=otherwise)
 
 
 def _counts(pod: Pod) -> bool:

@@ -14,7 +14,7 @@ from witness.uses import Given
 class Counted:
     def __init__(self) -> None:
         self._told: dict[str, list[tuple[float, Node | None]]] = {}  # node -> since when it says what
-        self._bound: dict[str, dict[str, int]] = {}  # node -> UID of a bound, living pod -> cards
+        self._bound: dict[str, dict[str, int]] = {}  # node -> UID of a bound pod that lives, or may -> cards
         self._promised: dict[str, dict[str, int]] = {}  # node -> UID, or place -> cards
 
     def node(self, name: str, node: Node | None, at: float) -> None:
@@ -25,6 +25,11 @@ class Counted:
 
     def ended(self, pod: Pod) -> None:
         self._bound.get(pod.node, {}).pop(pod.uid, None)
+
+    def freed(self, uid: str) -> None:
+        """It may have run on where no kubelet could stop it, and does so no more."""
+        for bound in self._bound.values():
+            bound.pop(uid, None)
 
     def promise(self, uid: str, entries: Iterable[Given]) -> None:
         """What the records say of this pod or place now."""

@@ -11,6 +11,7 @@ from witness.uses import Given, given
 from witness.words import ASKS, KIND, Object
 
 TERMINAL = ("Succeeded", "Failed")
+DECIDED = ("Committed", "Bound", "RollingBack")
 PLACE = "place "
 
 
@@ -56,6 +57,10 @@ class Record:
     """UID of the PodGroup; empty for a pod's own record."""
     group: str = ""
     """`namespace/name` of it."""
+    of: str = ""
+    """Whom it is for: the group's `namespace/name`, or the pod's UID."""
+    committed: bool = False
+    """What it says was decided by a write that can decide it."""
     epoch: int = 0
     min_member: int = 1
     entries: dict[str, Given] = field(default_factory=dict)
@@ -136,25 +141,31 @@ def read_node(manifest: Object | None) -> Node | None:
 
 
 def read_record(manifest: Object | None) -> Record:
-    """What it says was decided: its status, or before that is written, the plan that it was created with."""
+    """What it says was decided: its status, or before that is written, the plan that it was created with. A creation
+    can come late, and decides no card and no place (decision 9)."""
     if manifest is None:
         return Record()
     meta, status = manifest["metadata"], manifest.get("status") or {}
     plan = (meta.get("annotations") or {}).get(names.PLAN)
+    by_creation = False
     if not status.get("phase") and plan:
-        status = json.loads(plan)
+        status, by_creation = json.loads(plan), True
+    entries = {
+        pod["uid"]: given(pod["node"], pod.get("containers") or [], pod.get("gpuCounts") or {})
+        for pod in status.get("pods") or []
+    }
+    named = status.get("reserved") or any(entry.parts for entry in entries.values())
     owner = manifest["spec"]["owner"]
     in_group = owner["kind"] == names.KIND_PODGROUP
     return Record(
         uid=meta["uid"],
         owner=owner["uid"] if in_group else "",
         group=f"{meta['namespace']}/{owner['name']}" if in_group else "",
+        of=f"{meta['namespace']}/{owner['name']}" if in_group else owner["uid"],
+        committed=status.get("phase") in DECIDED and not (by_creation and named),
         epoch=status.get("epoch") or 0,
         min_member=status.get("minMember") or 1,
-        entries={
-            pod["uid"]: given(pod["node"], pod.get("containers") or [], pod.get("gpuCounts") or {})
-            for pod in status.get("pods") or []
-        },
+        entries=entries,
         places={
             f"{PLACE}{meta['uid']}/{place['id']}": given(
                 place["node"], place.get("containers") or [], place.get("gpuCounts") or {}

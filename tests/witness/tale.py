@@ -46,13 +46,17 @@ def main(*pieces: Object, name: str = "main", stage: str = "") -> Object:
 
 
 class Tale:
-    """A pod's UID is `<name>!`; a record of a lone pod is named as the pod."""
+    """A pod's UID is `<name>!`; a record of a lone pod is named as the pod. All is in the namespace `ns`.
+
+    What is told returns its revision. The words for a gang give each member 1,000 MiB of the card `a` of `n`.
+    """
 
     def __init__(self, *, delivering: bool = False) -> None:
         self.checker = Checker(frozenset({SCHEDULER}), delivering=delivering)
         self._revision = 0
         self._at = 1000.0
         self._pods: dict[str, Object] = {}
+        self._records: dict[str, Object] = {}
 
     @property
     def findings(self) -> list[Finding]:
@@ -67,9 +71,17 @@ class Tale:
         self.checker.see(Change(self._revision, self._at, kind, key, manifest))
         return self._revision
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> int:
         self._at += seconds
-        self.change(LEASES, "kube-node-lease/any", {})
+        return self.change(LEASES, "kube-node-lease/any", {})
+
+    def at_once(self) -> None:
+        """What is told next happened at the revision of what was told last."""
+        self._revision -= 1
+
+    def rest(self, namespace: str = "ns") -> int:
+        self.checker.rests(namespace)
+        return self._revision
 
     # -- nodes
 
@@ -89,13 +101,21 @@ class Tale:
     # -- pods
 
     def pod(
-        self, name: str, *, asked: Asked | None = None, never: bool = False, group: str = "", gpus: int = 0
+        self,
+        name: str,
+        *,
+        asked: Asked | None = None,
+        never: bool = False,
+        group: str = "",
+        gpus: int = 0,
+        uid: str = "",
     ) -> int:
+        """`uid`: of one that comes under the name of another; without an end of that told, it came in its place."""
         asks = NEVER if never else requests.told(asked) if asked is not None else ""
         limits = {"limits": {names.NVIDIA_GPU: str(gpus)}} if gpus else {}
         self._pods[name] = {
             "metadata": {
-                "uid": f"{name}!",
+                "uid": uid or f"{name}!",
                 "name": name,
                 "namespace": "ns",
                 "annotations": {ASKS: asks} if asks else {},
@@ -105,13 +125,16 @@ class Tale:
         }
         return self._write(name)
 
-    def bind(self, name: str, node: str, *containers: Object, annotated: str = "") -> int:
+    def bind(
+        self, name: str, node: str, *containers: Object, annotated: str = "", listed: str | None = None
+    ) -> int:
+        """`annotated`, `listed`: node and cards that its annotations name, if others than those."""
         pod = self._pods[name]
         pod["spec"]["nodeName"] = node
         cards = dict.fromkeys(each["gpu"] for one in containers for each in one.get("slices", ()))
         pod["metadata"]["annotations"] |= {
             names.NODE: annotated or node,
-            names.GPU_ID: ",".join(cards),
+            names.GPU_ID: ",".join(cards) if listed is None else listed,
             names.GPU_SLICES: json.dumps(containers),
         }
         return self._write(name)
@@ -151,10 +174,25 @@ class Tale:
 
     # -- records
 
-    def group(self, name: str, least: int) -> int:
-        return self.change(
-            GROUPS, f"ns/{name}", {"metadata": {"uid": f"{name}?"}, "spec": {"minMember": least}}
-        )
+    def group(self, name: str, least: int, *, elastic: int = 0) -> int:
+        """`elastic`: the least size of one that grows and shrinks."""
+        spec = {"minMember": least, **({"elastic": {"min": elastic}} if elastic else {})}
+        return self.change(GROUPS, f"ns/{name}", {"metadata": {"uid": f"{name}?"}, "spec": spec})
+
+    def gang(self, name: str, *members: str, least: int) -> None:
+        """The group and its pods are there, and no record."""
+        self.group(name, least)
+        for member in members:
+            self.pod(member, group=name)
+
+    def commit(self, name: str, *members: str, least: int, group: str = "") -> int:
+        """A gang's record lists these."""
+        return self.record(name, *(share(member) for member in members), group=group or name, least=least)
+
+    def bind_members(self, *members: str) -> int:
+        for member in members:
+            revision = self.bind(member, "n", main(piece("a")))
+        return revision
 
     def record(
         self,
@@ -163,28 +201,44 @@ class Tale:
         group: str = "",
         least: int = 1,
         epoch: int = 1,
+        phase: str = "Committed",
         by_creation: bool = False,
         reserved: Sequence[Object] = (),
+        uid: str = "",
     ) -> int:
-        status = {"phase": "Committed", "epoch": epoch, "minMember": least, "pods": list(entries)}
+        """`uid`: of one that was made anew under that name."""
+        status = {"phase": phase, "epoch": epoch, "minMember": least, "pods": list(entries)}
         if reserved:
             status["reserved"] = list(reserved)
         owner = {"kind": "Pod", "name": name, "uid": f"{name}!"}
         if group:
             owner = {"kind": "PodGroup", "name": group, "uid": f"{group}?"}
-        meta: Object = {"uid": f"{name}=", "namespace": "ns"}
+        meta: Object = {"uid": uid or f"{name}=", "namespace": "ns"}
         if by_creation:
             meta["annotations"] = {names.PLAN: json.dumps(status)}
             status = {}
-        return self.change(
-            RECORDS, f"ns/{name}", {"metadata": meta, "spec": {"owner": owner}, "status": status}
-        )
+        self._records[name] = {"metadata": meta, "spec": {"owner": owner}, "status": status}
+        return self.change(RECORDS, f"ns/{name}", self._records[name])
+
+    def restate(self, name: str, **status: Any) -> int:
+        """The record says this, and else what it said."""
+        record = self._records[name]
+        self._records[name] = {**record, "status": {**record["status"], **status}}
+        return self.change(RECORDS, f"ns/{name}", self._records[name])
 
     def recorded_and_bound(self, name: str, node: str, *containers: Object) -> int:
         """The whole of a good lone pod's beginning."""
         self.pod(name)
         self.record(name, entry(name, node, *containers))
         return self.bind(name, node, *containers)
+
+    def grown(self, *reserved: Object) -> int:
+        """A gang of one pod with 4,000 MiB of the card `a`, and what its record keeps beside."""
+        self.gang("g", "x", least=1)
+        held = main(piece("a", 4000))
+        self.record("g", entry("x", "n", held), group="g")
+        self.bind("x", "n", held)
+        return self.record("g", entry("x", "n", held), group="g", reserved=reserved)
 
     def counted(self, name: str, gpus: int) -> int:
         """A lone pod bound to the device plugin's node `p`."""
@@ -203,11 +257,18 @@ def place(number: int, node: str, *containers: Object, counts: dict[str, int] | 
     }
 
 
-def entry(name: str, node: str, *containers: Object, counts: dict[str, int] | None = None) -> Object:
+def share(member: str) -> Object:
+    """A gang's member as its record lists it."""
+    return entry(member, "n", main(piece("a")))
+
+
+def entry(
+    name: str, node: str, *containers: Object, counts: dict[str, int] | None = None, uid: str = ""
+) -> Object:
     """A pod as a record lists it."""
     return {
         "name": name,
-        "uid": f"{name}!",
+        "uid": uid or f"{name}!",
         "node": node,
         **({"containers": list(containers)} if containers else {}),
         **({"gpuCounts": counts} if counts else {}),

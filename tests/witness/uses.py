@@ -7,6 +7,7 @@ it; then all sidecars and main containers run together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -66,6 +67,25 @@ def given(node: str, containers: list[dict[str, Any]], counts: dict[str, int]) -
         if container.get("slices"):
             parts.append(Part(container["name"], container.get("stage") or "", _pieces(container["slices"])))
     return Given(node, tuple(parts), tuple(sorted(counts.items())))
+
+
+def renamed(held: Given, name: Callable[[str], str]) -> Given:
+    """The same, with its cards called otherwise: two names of one card are one."""
+    parts = (
+        part._replace(pieces=tuple(piece._replace(card=name(piece.card)) for piece in part.pieces))
+        for part in held.parts
+    )
+    return Given(held.node, tuple(parts), held.counts)
+
+
+def together(one: Use, other: Use) -> Use:
+    """Both at once."""
+    return Use(
+        one.memory_mib + other.memory_mib,
+        one.compute_percent + other.compute_percent,
+        one.slots + other.slots,
+        one.whole or other.whole,
+    )
 
 
 def _pieces(slices: list[dict[str, Any]]) -> tuple[Piece, ...]:
