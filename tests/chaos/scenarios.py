@@ -128,17 +128,17 @@ def _moved() -> Scenario:
 
 
 def _overtaken() -> Scenario:
-    """A gang is about to grow; those that it would grow by leave, and another gang wants their place."""
-    team, rival = gang("team", 4, FULL, least=2), gang("rival", 2, FULL)
+    """A gang is about to grow by a member; that leaves, and another gang wants its place."""
+    team, rival = gang("team", 3, FULL, least=2), gang("rival", 1, FULL)
     steps = (
         Come(team, (0, 1)),
         rest(team=2),
-        During(RECORD_STATUS, "team", (Go(team, (2, 3)), Come(rival))),
-        Come(team, (2, 3)),
+        During(RECORD_STATUS, "team", (Go(team, (2,)), Come(rival))),
+        Come(team, (2,)),
         Happened(),
-        rest(team=2, rival=2),
+        rest(team=2, rival=1),
     )
-    return Scenario("overtaken", (station("a", 4),), (team, rival), steps, contested=True)
+    return Scenario("overtaken", (station("a", 3),), (team, rival), steps, contested=True)
 
 
 def _slow_end() -> Scenario:
