@@ -6,7 +6,7 @@ a while, by a keyed hash of the token; callers who come meanwhile with the same 
 
 What must never happen: that somebody is let in without a yes of the apiserver's (silence, an error, anything else than
 a yes is none); that a token is kept, or written anywhere; that strangers hold up something else than each other, which
-is why questions go by a client of their own and there is a limit to how many are open.
+is why questions go by a client of their own, and few are asked about tokens that were never let in.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750
 # As long as controllers commonly believe a yes and a no: a right that is taken away still counts for so long.
 YES_SECONDS, NO_SECONDS = 60.0, 10.0
 MOST_REMEMBERED = 256  # of each
-MOST_QUESTIONS = 32  # open at once
+REGULAR_SECONDS = 3600.0  # since the last yes, within which a reader does not stand in line with strangers
+STRANGERS_AT_ONCE, STRANGERS_A_SECOND = (
+    20,
+    10.0,
+)  # a Prometheus is one when it comes, and when its token is renewed
 QUESTION_SECONDS = 8.0  # for both reviews, and less than Prometheus waits (10)
 
 # How the apiserver is asked: `Client.create`.
@@ -58,7 +62,7 @@ LET_IN = Verdict(200)
 NO_TOKEN = Verdict(401, "show a token of the cluster's: Authorization: Bearer TOKEN")
 SEVERAL = Verdict(400, "there is more than one Authorization header")
 TOO_LONG = Verdict(400, f"the token is longer than {LONGEST_TOKEN} bytes")
-TOO_MANY = Verdict(503, "too many strangers are being asked about; try again")
+TOO_MANY = Verdict(503, "too many tokens are shown that nobody knows; try again")
 NOBODY_SAYS = Verdict(
     503, "the apiserver does not say who you are, or what you may; the operator's log has why"
 )
@@ -103,6 +107,26 @@ class Memory:
             del self._kept[next(iter(self._kept))]
 
 
+class Allowance:
+    """So many at once, and so many a second after that."""
+
+    def __init__(self, clock: Clock, *, at_once: int, a_second: float) -> None:
+        self._clock = clock
+        self._most = float(at_once)
+        self._a_second = a_second
+        self._left = self._most
+        self._counted = clock.now()
+
+    def take(self) -> bool:
+        now = self._clock.now()
+        self._left = min(self._most, self._left + (now - self._counted) * self._a_second)
+        self._counted = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
 class Readers:
     """Judges by the apiserver's word. `close` ends the questions that are open."""
 
@@ -114,6 +138,8 @@ class Readers:
         # Apart, so that a flood of nonsense does not make us forget who may come in.
         self._yes = Memory(clock, seconds=YES_SECONDS)
         self._no = Memory(clock, seconds=NO_SECONDS)
+        self._regulars = Memory(clock, seconds=REGULAR_SECONDS)
+        self._strangers = Allowance(clock, at_once=STRANGERS_AT_ONCE, a_second=STRANGERS_A_SECOND)
         self._open: dict[bytes, asyncio.Task[Verdict]] = {}
         self._complaint = ""
 
@@ -126,7 +152,7 @@ class Readers:
             return known
         question = self._open.get(key)
         if question is None:
-            if len(self._open) >= MOST_QUESTIONS:
+            if not self._regulars.get(key) and not self._strangers.take():
                 return TOO_MANY
             question = asyncio.create_task(self._ask(key, token), name="may they read the metrics")
             self._open[key] = question
@@ -151,6 +177,8 @@ class Readers:
             return NOBODY_SAYS
         self._complaint = ""
         (self._yes if verdict.lets_in else self._no).put(key, verdict)
+        if verdict.lets_in:
+            self._regulars.put(key, verdict)
         return verdict
 
     async def _review(self, token: str) -> Verdict:

@@ -16,6 +16,8 @@ from alnair.console import readers as module
 from alnair.console.readers import (
     LONGEST_TOKEN,
     NO_SECONDS,
+    STRANGERS_A_SECOND,
+    STRANGERS_AT_ONCE,
     WHAT_THEY_MAY,
     WHO_THEY_ARE,
     YES_SECONDS,
@@ -237,21 +239,26 @@ async def test_callers_with_one_token_share_one_question_even_if_the_first_hangs
     assert apiserver.times() == 1
 
 
-async def test_a_flood_of_strangers_is_bounded_and_locks_nobody_out_who_was_let_in(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "MOST_QUESTIONS", 3)
-    apiserver = Apiserver()
-    judging = readers(apiserver)
+async def test_a_flood_of_strangers_is_asked_about_a_few_at_a_time_and_shuts_out_no_regular() -> None:
+    apiserver, clock = Apiserver(), HandClock()
+    judging = readers(apiserver, clock)
     assert (await judging.judge(SHOWN)).lets_in
-    apiserver.may_answer.clear()
     apiserver.says[WHO_THEY_ARE] = {}
-    strangers = [asyncio.create_task(judging.judge([f"Bearer x{number}"])) for number in range(10)]
-    await asyncio.wait(strangers[3:])
-    assert (await judging.judge(SHOWN)).lets_in
-    apiserver.may_answer.set()
-    statuses = [verdict.status for verdict in await asyncio.gather(*strangers)]
-    assert (statuses.count(401), statuses.count(503), apiserver.times()) == (3, 7, 4)
+
+    async def flood(name: str) -> list[int]:
+        shown = ([f"Bearer {name}{number}"] for number in range(100))
+        verdicts = await asyncio.gather(*map(judging.judge, shown))
+        return [sum(verdict.status == status for verdict in verdicts) for status in (401, 503)]
+
+    assert await flood("a") == [STRANGERS_AT_ONCE - 1, 101 - STRANGERS_AT_ONCE]
+    clock.pass_(YES_SECONDS)
+    assert await flood("b") == [STRANGERS_AT_ONCE, 100 - STRANGERS_AT_ONCE]
+    assert await flood("c") == [0, 100]
+    apiserver.says[WHO_THEY_ARE] = KNOWN
+    assert (await judging.judge(SHOWN)).lets_in, "its yes was over, and it is asked about all the same"
+    assert (await judging.judge(["Bearer newcomer"])).status == 503
+    clock.pass_(1.5 / STRANGERS_A_SECOND)
+    assert (await judging.judge(["Bearer newcomer"])).lets_in
 
 
 async def test_closing_ends_the_questions_that_are_open() -> None:
