@@ -91,7 +91,8 @@ def _volume(volume: Manifest) -> Manifest:
         return volume
     (kind,) = volume.keys() - {"name"}
     raise NotPossible(
-        f"volume {volume['name']}: a static pod cannot have one of kind {kind}; install the extender by the Deployment"
+        f"volume {volume['name']}: a static pod cannot have one of kind {kind}; what needs it (extender, "
+        "metrics.tlsSecretName) is had by the Deployment alone"
     )
 
 

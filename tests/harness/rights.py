@@ -119,10 +119,22 @@ def granted(access: Access) -> set[Right]:
     found: set[Right] = set()
     for values in WAYS_TO_INSTALL:
         text = access.helm("template", RELEASE, str(CHART), "--kube-version", "1.36.3", *values)
-        for each in yaml.load_all(text, Loader=yaml.CSafeLoader):
-            if each and each["kind"] in ("ClusterRole", "Role"):
-                found |= of_rules(each["rules"])
+        found |= of_objects([each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each])
     return found
+
+
+def of_objects(objects: Iterable[dict[str, Any]]) -> set[Right]:
+    """What the roles say that are bound to the operator. The chart has one for others to bind, too."""
+    objects = list(objects)
+    bound = {
+        (each["roleRef"]["kind"], each["roleRef"]["name"])
+        for each in objects
+        if each["kind"] in ("ClusterRoleBinding", "RoleBinding")
+        and ("ServiceAccount", RELEASE) in {(who["kind"], who["name"]) for who in each["subjects"]}
+    }
+    roles = [each for each in objects if (each["kind"], each["metadata"]["name"]) in bound]
+    assert len(roles) == len(bound), f"bound, and not in the chart: {bound}"
+    return set().union(*(of_rules(each["rules"]) for each in roles))
 
 
 def of_rules(rules: Iterable[dict[str, Any]]) -> set[Right]:

@@ -20,6 +20,11 @@ of two namespaces can ever make the same name ("a-b" in "c", "a" in "b-c").
 {{- printf "alnair:%s:%s:%s" .Release.Namespace .Release.Name (include "alnair.fullname" .) -}}
 {{- end -}}
 
+{{/* The ClusterRole of those who may read the metrics. */}}
+{{- define "alnair.metricsReader" -}}
+{{- printf "%s:metrics-reader" (include "alnair.clusterName" .) -}}
+{{- end -}}
+
 {{- define "alnair.serviceAccount" -}}
 {{- default (include "alnair.fullname" .) .Values.serviceAccount.name -}}
 {{- end -}}

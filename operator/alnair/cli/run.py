@@ -43,6 +43,20 @@ def run(
     metrics_port: Annotated[
         int, typer.Option(help="Port of /metrics and /readyz; 0 takes any free one.")
     ] = 9090,
+    metrics_authenticate: Annotated[
+        bool,
+        typer.Option(
+            help="On other than loopback addresses, show /metrics only to those whom the apiserver says may get it."
+        ),
+    ] = True,
+    metrics_audience: Annotated[
+        list[str] | None,
+        typer.Option(help="What such a token must be made for (may be repeated); default: the apiserver."),
+    ] = None,
+    metrics_cert_file: Annotated[
+        Path | None, typer.Option(help="Certificate of /metrics and /readyz; default: no TLS.")
+    ] = None,
+    metrics_key_file: Annotated[Path | None, typer.Option(help="Its key.")] = None,
     liveness_port: Annotated[int, typer.Option(help="Port of /healthz; 0 switches it off.")] = 0,
     extender_address: Annotated[
         str, typer.Option(help="HOST:PORT of the extender, if the config has one; see docs/extender.md.")
@@ -77,6 +91,7 @@ def run(
 
     from alnair.api.config import DEFAULT, BadConfig, load_config
     from alnair.cli.logs import set_up
+    from alnair.console.certificate import BadCertificate, serving_tls
     from alnair.control.overtime import overtime
     from alnair.extender.door import BadDoor, open_door
     from alnair.handlers.lifecycle import Operator, RunSettings
@@ -107,8 +122,9 @@ def run(
                 service=extender_service,
                 reached_at=extender_service_address,
             )
+        tls = serving_tls(metrics_cert_file, metrics_key_file)
         connection = connect(kubeconfig=kubeconfig, context=context)
-    except (BadConfig, BadDoor, NoConnection) as error:
+    except (BadConfig, BadDoor, BadCertificate, NoConnection) as error:
         typer.echo(f"alnair: {error}", err=True)
         raise typer.Exit(2) from None
 
@@ -127,6 +143,9 @@ def run(
         lease_seconds=lease_duration,
         host=host,
         metrics_port=metrics_port,
+        metrics_authenticate=metrics_authenticate,
+        metrics_audiences=tuple(metrics_audience or ()),
+        metrics_tls=tls,
         liveness_port=liveness_port,
         door=door,
         service=extender_service,

@@ -1,1 +1,1 @@
-"""The HTTP side: metrics and readiness. Read-only; nothing here changes anything."""
+"""The HTTP side: metrics, and who may read them; readiness. Read-only: nothing here changes anything."""

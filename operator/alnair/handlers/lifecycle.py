@@ -17,6 +17,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import threading
 import uuid
 from collections.abc import Callable, Coroutine, Iterator
@@ -31,6 +32,7 @@ import uvloop
 
 from alnair.api import names
 from alnair.api.config import Config
+from alnair.console.readers import Readers
 from alnair.console.server import Console
 from alnair.control.elastic.elastic import Elastic
 from alnair.control.events import Events, Regarding
@@ -86,6 +88,9 @@ class RunSettings:
     lease_seconds: float = 15.0
     host: str = "127.0.0.1"
     metrics_port: int = 9090
+    metrics_authenticate: bool = True  # on other addresses than loopback; else everybody may read them
+    metrics_audiences: tuple[str, ...] = ()  # that readers' tokens must be for; () = the apiserver's own
+    metrics_tls: ssl.SSLContext | None = None  # None = in the clear
     liveness_port: int = 0  # 0 = no liveness endpoint
     door: Door | None = None  # of the extender; None = there is none
     service: str = ""  # the Service of the extender that leads to the leader; empty = none does
@@ -121,19 +126,30 @@ class Operator:
         self._records = Handover[Ledger](loop, "GPUAllocation")
         self._jobs = Handover[Reconciler](loop, "ElasticHorovodJob")
         settings = self._settings
-        console = Console(
-            self._metrics, ready=lambda: self._ready, host=settings.host, port=settings.metrics_port
-        )
-        await console.start()
-        if settings.door is not None:
-            self._extender = Server(settings.door, self._metrics)
-            await self._extender.start()
         kopf_thread = KopfThread(self)
         observe = self._metrics.observe_call
         async with (
             Client(settings.connection, observer=observe) as client,
             Client(settings.connection, observer=observe, pool=2) as lease_client,
+            Client(settings.connection, observer=observe, pool=2) as readers_client,
         ):
+            readers = None
+            if settings.metrics_authenticate:
+                readers = Readers(
+                    readers_client.create, clock=self._clock, audiences=settings.metrics_audiences
+                )
+            console = Console(
+                self._metrics,
+                ready=lambda: self._ready,
+                host=settings.host,
+                port=settings.metrics_port,
+                readers=readers,
+                tls=settings.metrics_tls,
+            )
+            await console.start()
+            if settings.door is not None:
+                self._extender = Server(settings.door, self._metrics)
+                await self._extender.start()
             heart = asyncio.create_task(self._heartbeat(), name="heartbeat")
             lead = asyncio.create_task(self._lead(client, lease_client, console), name="lead")
             watching = asyncio.create_task(self._watch_kinds(client, kopf_thread), name="watch the kinds")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.rights import AFTER_A_CONFLICT, ASKED_BY_OTHERS, Used, findings, of_rules
+from harness.rights import AFTER_A_CONFLICT, ASKED_BY_OTHERS, Used, findings, of_objects, of_rules
 
 NODES = of_rules([{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}])
 EXCEPTED = set(ASKED_BY_OTHERS)
@@ -82,3 +82,18 @@ def test_what_only_a_conflict_needs_may_be_used_or_not() -> None:
     for group, resource, verb in AFTER_A_CONFLICT:
         right = {(group, resource, verb)}
         assert findings(right, used()) == findings(right, used(entry(verb, resource, apiGroup=group))) == []
+
+
+def test_only_roles_that_are_bound_to_the_operator_are_its_rights() -> None:
+    def role(name: str, rule: dict[str, list[str]]) -> dict[str, Any]:
+        return {"kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]}
+
+    binding = {
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "b"},
+        "roleRef": {"kind": "ClusterRole", "name": "its"},
+        "subjects": [{"kind": "ServiceAccount", "name": "alnair", "namespace": "x"}],
+    }
+    its = role("its", {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]})
+    others = role("others", {"nonResourceURLs": ["/metrics"], "verbs": ["get"]})
+    assert of_objects([its, others, binding]) == NODES
