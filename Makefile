@@ -7,6 +7,10 @@ SHELL      := /bin/bash
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
+# Tests start some hundred Python processes of ours: without compiled files each would compile Alnair again, and
+# pytest its 300 modules of tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON     ?= python3
 VENV       := .venv
 BIN        := $(VENV)/bin

@@ -9,6 +9,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from harness.fixtures import REPOSITORY
 
 WORK = {
@@ -32,6 +34,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_every_contestant_does_every_kind_of_work_and_the_last_line_tells() -> None:
     shapes = ",".join([*WORK, WAIT, "rss-1x2-12p-6n"])
     done = bench(f"--shapes={shapes}", "--rounds=1")

@@ -48,6 +48,7 @@ def test_the_same_seed_draws_the_same_crowds_and_all_kinds_come() -> None:
     assert {crowd.kind.name for crowd in drawn[0]} == {kind.name for kind in KINDS}
 
 
+@pytest.mark.slow
 def test_a_small_cluster_is_soaked_and_drawn(tmp_path: Path) -> None:
     picture = tmp_path / "soak.svg"
     numbers = ("--nodes=6", "--pods=60", "--minutes=0.2", "--rate=6", "--flood=10", "--restarts=1")

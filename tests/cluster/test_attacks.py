@@ -247,6 +247,7 @@ HELL: dict[str, Any] = {
 }
 
 
+@pytest.mark.shares_operator
 async def test_what_tenants_write_is_refused_or_explained_and_a_neighbours_gang_is_scheduled_meanwhile(
     api: Api, cluster: Access, namespace: str, fleet: Fleet, operator: Operator, tmp_path: Path
 ) -> None:
@@ -281,6 +282,7 @@ async def test_what_tenants_write_is_refused_or_explained_and_a_neighbours_gang_
     unharmed(operator)
 
 
+@pytest.mark.shares_operator
 async def test_a_group_named_as_another_namespaces_gets_none_of_its_members(
     api: Api, cluster: Access, namespace: str, fleet: Fleet, operator: Operator, tmp_path: Path
 ) -> None:
@@ -316,6 +318,7 @@ NODE_KEYS = (
 )
 
 
+@pytest.mark.shares_operator
 async def test_what_a_broken_agent_writes_on_nodes_and_topologies_stops_nobody(
     api: Api, cluster: Access, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:

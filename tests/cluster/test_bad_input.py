@@ -11,6 +11,8 @@ from harness.fixtures import Fleet
 from harness.operator import Operator
 from harness.watching import event_about, record_of_pod, refused
 
+pytestmark = pytest.mark.shares_operator
+
 BAD_ANNOTATIONS = {
     "NaN": {names.GPU_MEMORY: "NaN"},
     "underscores": {names.GPU_MEMORY: "1_000Mi"},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from alnair.api import names
 from alnair.sandbox import fleet as fleets
 from harness.api import Api, Object, at
@@ -51,6 +53,7 @@ async def told(api: Api, record: Object, status: str, reason: str) -> Object:
     )
 
 
+@pytest.mark.shares_operator
 async def test_a_card_that_fails_keeps_its_pod_takes_nobody_new_and_is_given_back_when_it_recovers(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -95,6 +98,7 @@ async def test_a_card_that_vanishes_during_a_restart_is_told_and_so_is_its_retur
     assert back["status"]["pods"] == record["status"]["pods"]
 
 
+@pytest.mark.shares_operator
 async def test_a_card_that_shrinks_below_what_is_held_gets_nothing_new(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -110,6 +114,7 @@ async def test_a_card_that_shrinks_below_what_is_held_gets_nothing_new(
     await record_of_pod(api, namespace, "tiny", phase="Bound")
 
 
+@pytest.mark.shares_operator
 async def test_a_topology_that_says_unhealthy_is_followed_too(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:

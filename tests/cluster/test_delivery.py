@@ -49,6 +49,7 @@ def told(slices: list[dict[str, Any]], *, limits: bool = True) -> dict[str, str]
 # -- what the container gets ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.shares_operator
 async def test_a_pod_with_6_gib_is_told_exactly_the_card_that_kubectl_shows(
     api: Api, cluster: Access, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -73,6 +74,7 @@ async def test_a_pod_with_6_gib_is_told_exactly_the_card_that_kubectl_shows(
     assert row[column:].split()[0] == environment(bound, "main")["NVIDIA_VISIBLE_DEVICES"]
 
 
+@pytest.mark.shares_operator
 async def test_two_gpu_containers_are_told_a_card_each_and_the_third_none(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -93,6 +95,7 @@ async def test_two_gpu_containers_are_told_a_card_each_and_the_third_none(
     assert slices["main"][0]["gpu"] != slices["second"][0]["gpu"]
 
 
+@pytest.mark.shares_operator
 async def test_a_slice_on_each_of_three_cards_has_a_limit_for_each(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -109,6 +112,7 @@ async def test_a_slice_on_each_of_three_cards_has_a_limit_for_each(
         assert environment(bound, "main") == told(slices)
 
 
+@pytest.mark.shares_operator
 async def test_init_containers_sidecars_and_every_way_of_asking_are_told_what_is_recorded(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -137,6 +141,7 @@ async def test_init_containers_sidecars_and_every_way_of_asking_are_told_what_is
         assert slices.keys() == ({"fetch", "watch", "main"} if name == "staged" else {"main"})
 
 
+@pytest.mark.shares_operator
 async def test_a_deployments_pods_are_told_their_own_cards(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -153,6 +158,7 @@ async def test_a_deployments_pods_are_told_their_own_cards(
     assert len(seen) == 2
 
 
+@pytest.mark.shares_operator
 async def test_whole_cards_of_alnairs_nodes_are_told_without_limits(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -240,6 +246,7 @@ async def running(
         cluster.helm("uninstall", "alnair", "--namespace", namespace, "--wait=false")
 
 
+@pytest.mark.shares_operator
 async def test_pods_of_other_schedulers_are_left_alone(api: Api, namespace: str, operator: Operator) -> None:
     theirs = (
         pod("theirs").by("somebody-else").slice(memory_gib=6).annotated({DEVICES: "GPU-x"})
@@ -253,6 +260,7 @@ async def test_pods_of_other_schedulers_are_left_alone(api: Api, namespace: str,
     assert changed["metadata"]["annotations"][DEVICES] == "GPU-y"
 
 
+@pytest.mark.shares_operator
 async def test_no_compute_is_no_part_of_a_card(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -268,6 +276,7 @@ async def test_no_compute_is_no_part_of_a_card(
     assert environment(bound, "log") == {}
 
 
+@pytest.mark.shares_operator
 async def test_a_pod_that_has_its_environment_already_is_not_changed(
     api: Api, namespace: str, operator: Operator
 ) -> None:
@@ -296,6 +305,7 @@ FOREIGN: dict[str, Callable[[PodBuilder], PodBuilder]] = {
 }
 
 
+@pytest.mark.shares_operator
 async def test_values_of_the_users_own_are_refused_with_a_sentence(
     api: Api, namespace: str, operator: Operator
 ) -> None:
@@ -334,6 +344,7 @@ async def test_values_of_the_users_own_are_overridden_where_that_is_configured(
     assert environment(bound, "main") == {**told(slices), "KEPT": "yes"}
 
 
+@pytest.mark.shares_operator
 async def test_what_a_pod_was_told_cannot_be_changed_afterwards(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -374,6 +385,7 @@ async def test_what_a_pod_was_told_cannot_be_changed_afterwards(
     assert environment(after, "main") == environment(before, "main")
 
 
+@pytest.mark.shares_operator
 async def test_a_tenant_cannot_tell_a_pod_its_cards_by_a_binding(
     api: Api, cluster: Access, namespace: str, fleet: Fleet, operator: Operator, tmp_path: Path
 ) -> None:

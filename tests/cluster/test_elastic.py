@@ -24,7 +24,7 @@ QUICK = {
 
 
 # An operator that does not wait long before it changes its mind.
-pytestmark = pytest.mark.elastic(**QUICK)
+pytestmark = [pytest.mark.elastic(**QUICK), pytest.mark.shares_operator]
 
 
 def elastic_group(name: str, *, least: int, most: int, kind: str = "StatefulSet", **more: Any) -> Object:

@@ -8,12 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from alnair.sandbox.access import Access
 from harness.api import Api
 from harness.builders import group, node, pod
 from harness.fixtures import Fleet
 from harness.operator import Operator
 from harness.watching import record_of_group, record_of_pod, refused
+
+pytestmark = pytest.mark.shares_operator
 
 ALNAIR = Path(sys.executable).with_name("alnair")
 

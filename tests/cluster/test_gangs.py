@@ -24,6 +24,7 @@ from harness.watching import (
 )
 
 
+@pytest.mark.shares_operator
 async def test_a_gang_of_slices_is_bound_whole_and_recorded(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -49,6 +50,7 @@ async def test_a_gang_of_slices_is_bound_whole_and_recorded(
     await event_about(api, namespace, "worker-0", "Scheduled")
 
 
+@pytest.mark.shares_operator
 async def test_what_the_binding_wrote_on_a_pod_is_what_the_record_says(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -67,6 +69,7 @@ async def test_what_the_binding_wrote_on_a_pod_is_what_the_record_says(
     assert (piece["memoryMiB"], piece["computePercent"]) == (6144, 30)
 
 
+@pytest.mark.shares_operator
 async def test_slices_of_4_and_6_gib_share_a_card_and_a_third_does_not_fit_beside_them(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -86,6 +89,7 @@ async def test_slices_of_4_and_6_gib_share_a_card_and_a_third_does_not_fit_besid
     assert condition(waiting, "PodScheduled")["reason"] == "Unschedulable"
 
 
+@pytest.mark.shares_operator
 async def test_a_gang_that_does_not_fit_binds_nobody_says_why_and_starts_when_a_node_comes(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -107,6 +111,7 @@ async def test_a_gang_that_does_not_fit_binds_nobody_says_why_and_starts_when_a_
     assert record["status"]["gpus"] == 3
 
 
+@pytest.mark.shares_operator
 async def test_nothing_is_bound_until_all_members_exist(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -122,6 +127,7 @@ async def test_nothing_is_bound_until_all_members_exist(
     await bound_pods(api, namespace, 3)
 
 
+@pytest.mark.shares_operator
 async def test_members_that_come_later_join_a_running_gang(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -161,6 +167,7 @@ async def test_a_job_on_a_device_plugins_node_is_counted_not_sliced(
     assert "device plugin" in told["note"]
 
 
+@pytest.mark.shares_operator
 async def test_cost_saving_packs_and_high_performance_spreads(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -179,6 +186,7 @@ async def test_cost_saving_packs_and_high_performance_spreads(
     assert len(slices_by_card([spread])) >= 3
 
 
+@pytest.mark.shares_operator
 async def test_a_lone_pod_without_gpus_is_bound_and_needs_no_record(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -189,6 +197,7 @@ async def test_a_lone_pod_without_gpus_is_bound_and_needs_no_record(
     assert await api.items(at("gpuallocations", namespace)) == []
 
 
+@pytest.mark.shares_operator
 async def test_a_gang_without_gpus_is_all_or_nothing_too(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -204,6 +213,7 @@ async def test_a_gang_without_gpus_is_all_or_nothing_too(
     assert len(record["status"]["pods"]) == 3
 
 
+@pytest.mark.shares_operator
 async def test_a_mixed_node_gives_each_request_a_card_that_holds_it(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -224,6 +234,7 @@ async def test_a_mixed_node_gives_each_request_a_card_that_holds_it(
     assert "the largest free slice is 15 GiB" in told["note"]
 
 
+@pytest.mark.shares_operator
 async def test_groups_of_one_name_in_two_namespaces_never_mix(
     api: Api, cluster: Access, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -243,6 +254,7 @@ async def test_groups_of_one_name_in_two_namespaces_never_mix(
     await api.delete(at("namespaces", None, other))
 
 
+@pytest.mark.shares_operator
 async def test_an_unscheduled_group_is_reported_when_its_timeout_is_over(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:

@@ -65,6 +65,7 @@ async def told_why_not_more(api: Api, namespace: str) -> None:
     )
 
 
+@pytest.mark.shares_operator
 async def test_a_job_becomes_a_gang_with_a_launcher_beside_it(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -108,6 +109,7 @@ async def test_a_job_becomes_a_gang_with_a_launcher_beside_it(
     assert "StatefulSet train-workers" in created["note"]
 
 
+@pytest.mark.shares_operator
 async def test_every_child_that_somebody_deletes_comes_back(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -153,6 +155,7 @@ EDITS: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.shares_operator
 async def test_every_child_that_somebody_edits_is_put_right_and_stays_the_same_object(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -164,6 +167,7 @@ async def test_every_child_that_somebody_edits_is_put_right_and_stays_the_same_o
         assert restored["metadata"]["uid"] == edited["metadata"]["uid"]
 
 
+@pytest.mark.shares_operator
 async def test_every_child_that_lost_its_owner_or_its_labels_gets_them_back(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -213,6 +217,7 @@ async def test_a_job_cannot_change_hands(api: Api, namespace: str) -> None:
         await api.patch(path, {"spec": {"schedulerName": None}})
 
 
+@pytest.mark.shares_operator
 async def test_a_pod_spec_that_the_apiserver_refuses_is_the_jobs_condition(
     api: Api, namespace: str, operator: Operator
 ) -> None:
@@ -227,6 +232,7 @@ async def test_a_pod_spec_that_the_apiserver_refuses_is_the_jobs_condition(
     assert "spec.template.spec.nodeSelector" in said
 
 
+@pytest.mark.shares_operator
 async def test_somebody_elses_object_under_a_childs_name_is_left_alone_and_said(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -249,6 +255,7 @@ async def test_somebody_elses_object_under_a_childs_name_is_left_alone_and_said(
     await hosts_listed(api, namespace, "train", TWO, timeout=60)
 
 
+@pytest.mark.shares_operator
 async def test_a_childs_name_may_be_taken_in_every_kind(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -296,6 +303,7 @@ async def test_a_childs_name_may_be_taken_in_every_kind(
         assert f"{kind} {name} exists and is not this job's" in condition(shown, "Ready")["message"]
 
 
+@pytest.mark.shares_operator
 async def test_what_its_author_changes_is_applied(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -330,6 +338,7 @@ async def test_what_its_author_changes_is_applied(
     await event_about(api, namespace, "train", "Updated")
 
 
+@pytest.mark.shares_operator
 async def test_a_deleted_job_is_gone_only_with_all_that_it_consisted_of_and_a_namesake_starts_afresh(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -386,6 +395,7 @@ async def test_a_launcher_that_ends_well_ends_the_job_and_its_workers_give_their
     assert await api.find(child(namespace, "statefulsets")) is None
 
 
+@pytest.mark.shares_operator
 async def test_a_launcher_that_fails_fails_the_job_with_the_reason(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -425,6 +435,7 @@ async def test_what_happened_while_nobody_led_is_put_right_by_the_next_leader_an
     assert not after
 
 
+@pytest.mark.shares_operator
 async def test_a_name_that_no_service_may_have_and_a_long_one_become_names_of_children(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:

@@ -17,9 +17,10 @@ from harness.horovod import WORKERS, horovod_job, hosts_listed, launcher_is, lis
 from harness.operator import Operator
 from harness.watching import bound_pods, event_about, refused
 
-pytestmark = pytest.mark.elastic(
-    stabilizationSeconds=4, growAfterSeconds=1, placeSeconds=10, changesPerMinute=1000
-)
+pytestmark = [
+    pytest.mark.elastic(stabilizationSeconds=4, growAfterSeconds=1, placeSeconds=10, changesPerMinute=1000),
+    pytest.mark.shares_operator,
+]
 
 
 @dataclass

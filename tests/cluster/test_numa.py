@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from harness.api import Api, at
 from harness.builders import PodBuilder, group, node, pod
 from harness.fixtures import Fleet
 from harness.numa import Zone, published, zone
 from harness.operator import Operator
 from harness.watching import bound_pods, condition
+
+pytestmark = pytest.mark.shares_operator
 
 HALF = zone(cpu=(8, 8), memory=("32Gi", "32Gi"))
 FULL = zone(cpu=(8, 0), memory=("32Gi", "0"))

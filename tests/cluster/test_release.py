@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from alnair.api import names
 from harness.api import Api, at
 from harness.builders import deployment, group, job, node, pod
 from harness.fixtures import Fleet
 from harness.operator import Operator
 from harness.watching import bound_now, event_about, record_of_group, record_of_pod, slices_by_card
+
+pytestmark = pytest.mark.shares_operator
 
 
 async def test_the_record_goes_with_its_last_pod_and_the_card_is_free_again(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from alnair.api import names
 from harness.api import Api, Object, at
 from harness.builders import group, node, pod
 from harness.fixtures import Fleet
 from harness.operator import Operator
 from harness.watching import record_of_group
+
+pytestmark = pytest.mark.shares_operator
 
 
 async def bound_gang(api: Api, namespace: str, fleet: Fleet, operator: Operator) -> Object:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from alnair.api import names
 from alnair.sandbox.fleet import card_uuid
 from harness.api import Api, at
@@ -12,6 +14,8 @@ from harness.builders import node, pod
 from harness.fixtures import Fleet
 from harness.operator import Operator
 from harness.watching import event_about, record_of_pod
+
+pytestmark = pytest.mark.shares_operator
 
 CARD_MIB = 24576
 

@@ -13,6 +13,8 @@ from harness.fixtures import Fleet
 from harness.operator import Operator
 from harness.watching import bound_pods, condition, event_about, record_of_group
 
+pytestmark = pytest.mark.shares_operator
+
 
 @pytest.fixture
 async def one_pod_refused(api: Api, namespace: str) -> AsyncIterator[str]:

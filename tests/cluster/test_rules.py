@@ -31,6 +31,7 @@ async def told(api: Api, namespace: str, name: str, words: str) -> None:
     )
 
 
+@pytest.mark.shares_operator
 async def test_members_that_must_be_apart_are_bound_apart_and_one_too_many_is_refused_by_name(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
@@ -47,6 +48,7 @@ async def test_members_that_must_be_apart_are_bound_apart_and_one_too_many_is_re
     await told(api, namespace, "third", f"3 have pods near that match app=x in one {RACK}")
 
 
+@pytest.mark.shares_operator
 async def test_members_spread_evenly_and_go_by_the_labels_of_namespaces(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:

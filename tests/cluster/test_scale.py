@@ -20,6 +20,7 @@ from harness.watching import bound_pods, slices_by_card
 GANGS, SIZE, NODES, CARDS, CARD_MIB = 200, 8, 100, 8, 24576
 
 
+@pytest.mark.slow
 async def test_200_gangs_of_8_are_bound_with_three_record_writes_each(
     private_cluster: KeptControlPlane, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -12,6 +12,8 @@ from harness.fixtures import Fleet
 from harness.operator import Operator
 from harness.watching import bound_now, bound_pods, record_of_pod, refused
 
+pytestmark = pytest.mark.shares_operator
+
 RACK = "topology.kubernetes.io/rack"
 RACKS, NODES_A_RACK, CARDS = 5, 4, 8
 

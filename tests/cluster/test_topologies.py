@@ -58,6 +58,7 @@ async def mixed_fleet(api: Api, namespace: str) -> AsyncIterator[dict[str, str]]
         await api.delete(at(TOPOLOGIES, None, name))
 
 
+@pytest.mark.shares_operator
 async def test_kubectl_shows_every_card_of_the_demos_cluster_with_model_memory_numa_node_and_links(
     cluster: Access, api: Api, mixed_fleet: dict[str, str], operator: Operator
 ) -> None:
@@ -95,6 +96,7 @@ async def test_kubectl_shows_every_card_of_the_demos_cluster_with_model_memory_n
 # -- ours and others' --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shares_operator
 async def test_it_is_published_for_every_source_and_never_read_back(
     api: Api, fleet: Fleet, operator: Operator
 ) -> None:
@@ -116,6 +118,7 @@ async def test_it_is_published_for_every_source_and_never_read_back(
     await published(api, annotated, 1)
 
 
+@pytest.mark.shares_operator
 async def test_an_edit_is_undone_a_deletion_too_and_it_goes_with_the_node(
     api: Api, fleet: Fleet, operator: Operator
 ) -> None:
@@ -186,6 +189,7 @@ async def test_at_rest_nothing_is_written_and_a_restart_writes_nothing_again(
     )
 
 
+@pytest.mark.shares_operator
 async def test_a_node_that_hami_registers_is_used_as_it_says(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:

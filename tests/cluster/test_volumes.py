@@ -120,6 +120,7 @@ def place_of(each: Object) -> str:
     return str(each["spec"]["nodeName"].partition(".")[0])
 
 
+@pytest.mark.shares_operator
 async def test_members_are_bound_where_their_disks_are(
     api: Api, namespace: str, fleet: Fleet, operator: Operator, storage: Storage
 ) -> None:
@@ -182,6 +183,7 @@ async def test_volumes_are_made_for_a_gang_and_a_restart_in_between_does_not_mat
     assert {f"data-{p['metadata']['name'][2:]}": p["spec"]["nodeName"] for p in bound} == tied
 
 
+@pytest.mark.shares_operator
 async def test_a_pod_waits_for_its_claim_and_goes_when_it_comes(
     api: Api, namespace: str, fleet: Fleet, operator: Operator, storage: Storage
 ) -> None:
@@ -196,6 +198,7 @@ async def test_a_pod_waits_for_its_claim_and_goes_when_it_comes(
     assert await storage.bound(1) == {"data": "v1"}
 
 
+@pytest.mark.shares_operator
 async def test_an_ephemeral_volume_within_the_limits_of_its_driver(
     api: Api, namespace: str, fleet: Fleet, operator: Operator, storage: Storage
 ) -> None:

@@ -11,7 +11,6 @@ Every word returns a new builder, so a half sentence can be kept and continued i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -25,6 +24,17 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
+def copied(manifest: Manifest) -> Manifest:
+    """Nothing but dictionaries, lists and values is in it, so this does as well as `deepcopy`, and faster."""
+    return {key: _copied(value) for key, value in manifest.items()}
+
+
+def _copied(part: Any) -> Any:
+    if isinstance(part, dict):
+        return copied(part)
+    return [_copied(value) for value in part] if isinstance(part, list) else part
+
+
 @dataclass(frozen=True)
 class Built:
     """A manifest under construction. It is never changed in place."""
@@ -32,11 +42,11 @@ class Built:
     body: Manifest
 
     def manifest(self) -> Manifest:
-        return deepcopy(self.body)
+        return copied(self.body)
 
     def with_(self, change: Callable[[Manifest], object]) -> Self:
         """For what has no word: `with_(lambda it: it["spec"].update(hostNetwork=True))`."""
-        body = deepcopy(self.body)
+        body = copied(self.body)
         change(body)
         return replace(self, body=body)
 
@@ -271,7 +281,7 @@ class PodBuilder(Built):
             for key in ("labels", "annotations")
             if key in self.body["metadata"]
         }
-        return deepcopy({"metadata": metadata, "spec": self.body["spec"]})
+        return copied({"metadata": metadata, "spec": self.body["spec"]})
 
     def _spec(self, **fields: Any) -> Self:
         return self.with_(lambda it: it["spec"].update(fields))

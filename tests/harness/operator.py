@@ -31,7 +31,7 @@ from alnair.sandbox.access import Access
 from alnair.sandbox.installation import RELEASE, Installation
 from alnair.sandbox.processes import LAUNCHER, log_tail
 from alnair.sandbox.versions import kubernetes_version, minor
-from harness.fixtures import REPOSITORY
+from harness.fixtures import REPOSITORY, make_namespace
 from harness.plugin import show_log_on_failure
 
 CHART = REPOSITORY / "charts" / "alnair"
@@ -240,30 +240,69 @@ class Operator:
             return await answer.text()
 
 
+@pytest.fixture(scope="module")
+def operator_of_the_file(
+    cluster: Access, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Operator]:
+    """Installed once, in a namespace of its own, for all tests of a file that are marked `shares_operator`."""
+    namespace, folder = make_namespace(cluster), tmp_path_factory.mktemp("operator")
+    made = Operator(install(cluster, namespace, folder, **marked_values(request.node)), folder)
+    # No loop runs between tests, and the process must be started by the main thread; theirs stays the current loop.
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        runner.run(made.start())
+        yield made
+        if made.running():
+            runner.run(made.stop())
+    cluster.helm("uninstall", RELEASE, "--namespace", namespace, "--wait=false")
+    cluster.request("DELETE", f"/api/v1/namespaces/{namespace}")
+
+
+@pytest.fixture
+def lent(request: pytest.FixtureRequest) -> Operator | None:
+    """`@pytest.mark.shares_operator`: most of a short test's time is the installation and start of an operator, which
+    one that neither stops it, nor edits its config, nor reads totals of its metrics can share with others."""
+    if request.node.get_closest_marker("shares_operator") is None:
+        return None
+    same = marked_values(request.node) == marked_values(request.node.getparent(pytest.Module))
+    assert same, "a test with values of its own needs an operator of its own"
+    shared: Operator = request.getfixturevalue("operator_of_the_file")
+    return shared
+
+
+def marked_values(node: pytest.Item | pytest.Module) -> dict[str, Any]:
+    """Of the chart: `@pytest.mark.delivery(...)` says those under `delivery`, and so on."""
+    markers = {name: node.get_closest_marker(name) for name in ("delivery", "elastic", "policies")}
+    return {name: marker.kwargs for name, marker in markers.items() if marker is not None}
+
+
 @pytest.fixture
 def release(
-    cluster: Access, namespace: str, tmp_path: Path, request: pytest.FixtureRequest
+    cluster: Access, namespace: str, tmp_path: Path, request: pytest.FixtureRequest, lent: Operator | None
 ) -> Iterator[Release]:
-    """The chart, installed for this test; its cluster-scoped objects go with it. `@pytest.mark.delivery(...)`,
-    `@pytest.mark.elastic(...)` and `@pytest.mark.policies(...)` say the values of that name."""
-    markers = {name: request.node.get_closest_marker(name) for name in ("delivery", "elastic", "policies")}
-    values = {name: marker.kwargs for name, marker in markers.items() if marker is not None}
-    installed = install(cluster, namespace, tmp_path, **values)
+    """The chart, installed for this test with the values that its marks say; its cluster-scoped objects go with it."""
+    if lent is not None:
+        yield lent.release
+        return
+    installed = install(cluster, namespace, tmp_path, **marked_values(request.node))
     yield installed
     cluster.helm("uninstall", RELEASE, "--namespace", namespace, "--wait=false")
 
 
 @pytest.fixture
 async def operator(
-    release: Release, tmp_path: Path, request: pytest.FixtureRequest
+    release: Release, tmp_path: Path, request: pytest.FixtureRequest, lent: Operator | None
 ) -> AsyncIterator[Operator]:
-    """A running operator of this test. Its log is shown when the test fails."""
-    made = Operator(release, tmp_path)
+    """A running operator: of this test, or lent to it. Its log is shown when the test fails."""
+    made = lent or Operator(release, tmp_path)
     show_log_on_failure(request.node, "the operator's log", made.log)
-    await made.start()
+    if lent is None:
+        await made.start()
+    started = made.process
     yield made
     if not made.running() and not made.ended_on_purpose:
         code = made.process.returncode if made.process is not None else None
         raise AssertionError(f"the operator ended by itself with exit code {code}{log_tail(made.log)}")
-    if made.running():
+    if lent is not None:
+        assert made.process is started and made.running(), "an operator that is shared was stopped"  # noqa: PT018
+    elif made.running():
         await made.stop()

@@ -81,6 +81,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SHARED] = SharedCluster(config)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with a slow test come first, so that no worker is left with one when the others have nothing more to do.
+
+    Whole files: what tests of a file share is made once. The first worker gets them, and waits in them for what
+    happens on a control plane, while the next one computes through the unit tests.
+    """
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 FINDINGS = pytest.StashKey[list[str]]()
 
 
