@@ -220,6 +220,16 @@ def _take_over_without_stamps() -> None:
     recovery._stamp = unwritten
 
 
+def _grow_without_opening() -> None:
+    from alnair.ledger.records import COMMITTED
+    from alnair.ledger.writer import RecordWriter
+
+    async def unannounced(self: Any, record: Any) -> None:
+        record.said = COMMITTED
+
+    RecordWriter._open = unannounced  # type: ignore[method-assign]
+
+
 def _retarget_without_touching_the_pod() -> None:
     from alnair.kube import Refused
     from alnair.ledger.binding import Binder, Verdict, judge
@@ -287,9 +297,14 @@ MUTANTS: Final = {
         _pods_listed_before_the_records,
     ),
     "take-over-without-stamps": Mutant(
-        "a new leader does not write its epoch into the records",
-        ("overtaken 8:kill-late=2", "overtaken 7:kill-late=2", "overtaken 9:kill-late=2"),
+        "a new leader does not write its epoch into records that are not settled",
+        ("overtaken 9:kill-late=2", "overtaken 8:kill-late=2"),
         _take_over_without_stamps,
+    ),
+    "grow-without-opening": Mutant(
+        "more is committed in a settled record without a word before",
+        ("overtaken 8:kill-late=2", "overtaken 7:kill-late=2"),
+        _grow_without_opening,
     ),
     "retarget-without-touching-the-pod": Mutant(
         "a member is planned anew while its Binding may still land",

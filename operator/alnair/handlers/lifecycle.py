@@ -312,7 +312,7 @@ class Operator:
             tasks.start(lease.keep(), "keep the lease")
             lost = tasks.start(_raise_when_lost(lease), "lease lost")
             # Records before pods: see ledger.recovery.
-            await recovery.stamp_all(ledger, term=lease.term)
+            settled = await recovery.stamp_open(ledger)
             self._groups.open(roster)
             self._zones.open(topologies)
             self._records.open(ledger)
@@ -336,6 +336,7 @@ class Operator:
             recovery.resume(ledger)
             scheduling.adopt_strays()
             tasks.start(resync.run(), "resync")
+            ledger.spawn(recovery.stamp_settled(ledger, settled), "stamp what is settled")
             tasks.start(reports.run(), "reports")
             tasks.start(events.run(), "events")
             tasks.start(publisher.run(), "publisher")

@@ -100,6 +100,19 @@ class Lease:
                     await self._look()
                     await asyncio.sleep(0.2)
 
+    async def count_from(self, least: int) -> None:
+        """Terms go on from here, if they are lower: the Lease was deleted once, and counted anew."""
+        while self.held and self.term < least:
+            try:
+                self._object = await self._put(self._claim(self._object, least))
+                self.term = least
+            except (Refused, Unanswered) as error:
+                log.warning("the term could not be raised to %d: %s", least, error)
+                await self._look()
+                await asyncio.sleep(0.2)
+        if not self.held:
+            raise LeadershipLost("this process no longer holds the lease")
+
     async def confirm(self) -> None:
         """Return once the apiserver has said, in answer to a question asked *after* this call, that we lead.
 

@@ -193,6 +193,7 @@ class Ledger:
                     record.phase, record.satisfied, record.members = before
                     record.places = places
                     self._give_back(record, added)
+                    self.settle_soon(record)
                 else:
                     await self.discard(record)
                 raise CommitRefused(str(refused)) from refused
@@ -330,7 +331,7 @@ class Ledger:
                 record.members.pop(member.uid, None)
             record.phase, record.satisfied, record.short_since = BOUND, True, None
             if not lost and record.members:
-                self.spawn(self._settle(record), f"settle {record}")
+                self.settle_soon(record)
                 self.listener.record_settled(record)
             elif record.members or record.planned:
                 await self.writer.write(record)
@@ -352,6 +353,10 @@ class Ledger:
             self.listener.record_short(record)
         if any(member.gone for member in record.members.values()):
             self.release_soon(record)
+
+    def settle_soon(self, record: Record) -> None:
+        if _is_unsaid(record):
+            self.spawn(self._settle(record), f"settle {record}")
 
     async def _settle(self, record: Record) -> None:
         """Say that all are bound, unless another write has said it by then."""

@@ -50,6 +50,7 @@ async def write_size(ledger: Ledger, record: Record, size: int, places: Sequence
         except (Refused, TooLarge) as refused:
             record.size, record.size_before = before
             _drop(ledger, record, [place.key for place in places])
+            ledger.settle_soon(record)
             raise CommitRefused(str(refused)) from refused
 
 

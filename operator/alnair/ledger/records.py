@@ -126,7 +126,7 @@ class Record:
     epoch: int
     instance: str = ""  # the operator's, by its Lease; two of them may serve one cluster
     phase: str = PENDING
-    said: str = ""  # the phase of our last write
+    said: str = ""  # the phase that stands in the object, as far as we know
     members: dict[str, Member] = field(default_factory=dict)
     planned: dict[str, Member] = field(default_factory=dict)  # taken in memory, in no write yet
     places: dict[str, Place] = field(default_factory=dict)  # for members to come, by key
@@ -141,7 +141,7 @@ class Record:
         False  # minMember was reached once since the commit: losing members is no roll-back any more
     )
     closing: bool = False  # being deleted by us
-    unlooked: bool = False  # created since the last look at the lease
+    unlooked: bool = False  # created, opened again or found changed since the last look at the lease
     landing: float = 0.0  # monotonic: until then a creation with a plan, which got no answer, may land
     # Nothing in the events of these can be news.
     own_versions: deque[str] = field(default_factory=lambda: deque(maxlen=32))

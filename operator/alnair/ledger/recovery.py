@@ -1,8 +1,10 @@
 """What a new leader does before it plans anything.
 
-1. List all records by a consistent read and stamp the new epoch into each: from then on every write of the old leader
-   conflicts.
-2. Only then look at the pods (the caller starts the pod stream after `stamp_all`): a pod that is bound by the old
+1. List all records by a consistent read and stamp the new epoch into each that is not settled: from then on every write
+   of the old leader on these conflicts. On a settled one it can only give back, until it has opened it again, for which
+   it needs the lease (see ledger.writer). There may be thousands of these, and they are stamped when there is time
+   (`stamp_settled`).
+2. Only then look at the pods (the caller starts the pod stream after `stamp_open`): a pod that is bound by the old
    leader's last Bindings is seen with its record known.
 3. Roll forward what was committed, drop what never was, release what is gone, adopt bound pods that lost their record.
 """
@@ -31,8 +33,12 @@ log = logging.getLogger(__name__)
 AT_ONCE = 32
 
 
-async def stamp_all(ledger: Ledger, *, term: int) -> None:
-    """Step 1: every live record of ours is known, and carries our epoch."""
+Settled = list[tuple[Record, str]]
+"""Records that were settled when we took over, each with the version that it had."""
+
+
+async def stamp_open(ledger: Ledger) -> Settled:
+    """Step 1: every live record of ours is known, and those that are not settled carry our epoch."""
     objects = await _list(ledger)
     found: list[Record] = []
     for manifest in objects:
@@ -44,7 +50,8 @@ async def stamp_all(ledger: Ledger, *, term: int) -> None:
         if record.scheduler in ledger.schedulers or _of_a_profile_that_is_gone(ledger, record):
             found.append(record)
     # The Lease counts holders, but it can be deleted; the records remember.
-    ledger.epoch = max([term, *(record.epoch + 1 for record in found)])
+    await ledger.lease.count_from(max((record.epoch + 1 for record in found), default=1))
+    ledger.epoch = ledger.lease.term
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def stamp(record: Record) -> None:
@@ -55,8 +62,27 @@ async def stamp_all(ledger: Ledger, *, term: int) -> None:
         if stamped is not None:
             ledger.load(stamped)
 
-    await asyncio.gather(*(stamp(record) for record in found))
+    settled = [record for record in found if record.said == BOUND]
+    await asyncio.gather(*(stamp(record) for record in found if record.said != BOUND))
+    for record in settled:
+        record.epoch = ledger.epoch
+        ledger.load(record)
     log.info("epoch %d: %d records taken over", ledger.epoch, len(ledger.records))
+    return [(record, record.version) for record in settled]
+
+
+async def stamp_settled(ledger: Ledger, settled: Settled) -> None:
+    """Nothing hangs on when, but in the end a predecessor loses every write that it has still under way."""
+    for record, version in settled:
+        async with ledger.lull.errand():
+            if record.lock.locked():
+                continue  # it is being written
+            async with ledger.writing(record):
+                if record.version == version and not record.closing:
+                    try:
+                        await ledger.writer.write(record)
+                    except Refused as refused:
+                        log.error("record %s could not be stamped: %s", record, refused)
 
 
 def _of_a_profile_that_is_gone(ledger: Ledger, record: Record) -> bool:

@@ -5,11 +5,13 @@ until the apiserver says yes, or says conflict and shows what stands there. Dele
 end badly, and both are exceptions: `LeadershipLost` (somebody else leads) and `Refused` (the object itself is not
 acceptable, and nothing of it can still be under way).
 
-Why one look at the lease suffices, and when: a new leader lists all records after it took the lease and stamps its
-epoch into each, so that our next write on any of them conflicts. Only a record that was created after that list is not
-stamped. Hence a look *after* every creation, and after every take-over of an object that we did not write, before the
-commit (or, where the creation itself decides, before the first Binding); if the lease is still ours then, any successor
-lists later and sees the record.
+Why one look at the lease suffices, and when: a new leader lists all records after it took the lease, and stamps its
+epoch into each that is not settled before it plans anything, so that our next write on any of these conflicts. A record
+that was created after that list is not stamped, and neither is one that was settled. Hence a look *after* every
+creation, after every take-over of an object that we did not write, and after the write that opens a settled record for
+more (`_open`), before the commit (or, where the creation itself decides, before the first Binding). If the lease is
+still ours then, any successor lists later, and stamps what it sees. What is written on a settled record without that
+only gives back, and is as true under a successor as under us.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import Any
 from alnair.api import names
 from alnair.kube import Client, Refused, Unanswered
 from alnair.ledger.lease import LeadershipLost, Lease
-from alnair.ledger.records import LAST_EPOCH, Record, decided
+from alnair.ledger.records import BOUND, COMMITTED, LAST_EPOCH, Record, decided
 
 log = logging.getLogger(__name__)
 
@@ -113,9 +115,12 @@ class RecordWriter:
         pauses, forbidden, uncertain = Pauses(), 0, False
         while True:
             self._must_lead()
-            await self._look(record)
-            body = record.with_status()
             try:
+                if commit and record.said == BOUND:
+                    await self._open(record)
+                    continue
+                await self._look(record)
+                body = record.with_status()
                 record.seen(await self._client.replace(f"{record.path}/status", body))
                 record.said = body["status"]["phase"]
                 return
@@ -125,7 +130,6 @@ class RecordWriter:
                     await self.create(record)
                 elif refused.status == 409:
                     if await self._landed(record):
-                        record.said = record.phase
                         return
                 elif not_now(refused) and (not commit or uncertain or forbidden < REFUSALS):
                     forbidden += 1
@@ -226,6 +230,7 @@ class RecordWriter:
             return False
         record.epoch = await self._must_be_ours(there, record.epoch)
         record.found(there)
+        record.said = phase_of(there)
         return True
 
     async def _landed(self, record: Record) -> bool:
@@ -238,16 +243,23 @@ class RecordWriter:
         record.epoch = await self._must_be_ours(there, record.epoch)
         if there["metadata"]["uid"] != record.uid:
             log.warning("record %s: another object of that name stands there; taking it over", record)
-            record.unlooked = True
         landed = says_the_same(there.get("status") or {}, record.status())
         if landed and record.is_marked(there["metadata"]):
             record.seen(there)
         else:
             record.found(there)
+        record.said, record.unlooked = phase_of(there), True
         return landed
 
+    async def _open(self, record: Record) -> None:
+        """Say on a settled record that more is about to be decided; then look at the lease."""
+        status = {"phase": COMMITTED, "epoch": record.epoch}
+        body = {"metadata": {"resourceVersion": record.version, "uid": record.uid}, "status": status}
+        record.seen(await self._client.patch(f"{record.path}/status", body))
+        record.said, record.unlooked = COMMITTED, True
+
     async def _look(self, record: Record) -> None:
-        """At the lease, once after each creation."""
+        """At the lease, once after each creation and opening."""
         if record.unlooked:
             await self._lease.confirm()
             record.unlooked = False
@@ -278,6 +290,11 @@ def epoch_of(manifest: dict[str, Any]) -> int:
     except (ValueError, TypeError, AttributeError):
         return 0
     return epoch if type(epoch) is int and 0 <= epoch <= LAST_EPOCH else 0
+
+
+def phase_of(manifest: dict[str, Any]) -> str:
+    """What it says of itself, whoever wrote that; empty if nothing."""
+    return str((manifest.get("status") or {}).get("phase") or "")
 
 
 def may_land(record: Record) -> float:

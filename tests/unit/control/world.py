@@ -93,6 +93,7 @@ class Leader:
         self.opened = False  # it has stamped the records: from then on it hears of objects
         self._unheard: list[tuple[str, str, Manifest]] = []
         self._running: list[asyncio.Task[None]] = []
+        self._settled: recovery.Settled = []
         ours = frozenset(world.profiles)
         metrics = Metrics()
         self.metrics = metrics
@@ -164,7 +165,7 @@ class Leader:
     async def take_over(self) -> None:
         """From the lease to the stamp: every record is ours, nothing else is known yet."""
         await self.lease.acquire()
-        await recovery.stamp_all(self.ledger, term=self.lease.term)
+        self._settled = await recovery.stamp_open(self.ledger)
 
     async def look_around(self) -> None:
         """The first lists, before anything is carried on."""
@@ -181,6 +182,7 @@ class Leader:
         await self.lease.confirm()
         recovery.resume(self.ledger)
         self.loop.adopt_strays()
+        self.ledger.spawn(recovery.stamp_settled(self.ledger, self._settled), "stamp what is settled")
         self._running = [
             asyncio.create_task(self.loop.run()),
             asyncio.create_task(self.outcomes.keep_time(self.ledger)),

@@ -14,7 +14,7 @@ from alnair.kube import Unanswered
 from alnair.ledger import binding, recovery
 from alnair.ledger.binding import Binder, Verdict
 from alnair.ledger.ledger import Ledger
-from alnair.ledger.records import Member, Record
+from alnair.ledger.records import COMMITTED, Member, Record
 from alnair.ledger.writer import RecordWriter
 from alnair.state.pods import Pod
 from unit.control.world import Leader
@@ -68,6 +68,15 @@ def take_over_without_a_stamp(patch: Patch) -> None:
     patch.setattr(recovery, "_stamp", wrong)
 
 
+def grow_without_opening(patch: Patch) -> None:
+    """More is committed in a settled record without a word before."""
+
+    async def wrong(self: RecordWriter, record: Record) -> None:
+        record.said = COMMITTED
+
+    patch.setattr(RecordWriter, "_open", wrong)
+
+
 def forget_an_ambiguous_bind(patch: Patch) -> None:
     """A Binding without an answer is taken for one that failed."""
 
@@ -112,7 +121,7 @@ def pods_before_records(patch: Patch) -> None:
     async def lead(self: Leader) -> None:
         await self.lease.acquire()
         await self.look_around()
-        await recovery.stamp_all(self.ledger, term=self.lease.term)
+        self._settled = await recovery.stamp_open(self.ledger)
         await self.carry_on()
 
     patch.setattr(Leader, "lead", lead)
@@ -235,6 +244,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
         binding_names_no_pod,
         release_when_told_to_go,
         take_over_without_a_stamp,
+        grow_without_opening,
         forget_an_ambiguous_bind,
         give_away_without_a_fence,
         pods_before_records,
@@ -254,5 +264,4 @@ FOUND_SOON = (
     "release_when_told_to_go",
     "pods_before_records",
     "a_lost_write_is_believed",
-    "a_missing_answer_ends_a_deletion",
 )

@@ -139,6 +139,47 @@ async def test_a_leader_paused_between_creation_and_commit_commits_nothing() -> 
         assert world.said()["epoch"] == after.ledger.epoch
 
 
+async def grows(world: World, delayed: str) -> tuple[Leader, asyncio.Event, Leader]:
+    """A leader that was paused while it was about to add a pod to a settled record, what it waits for, and its
+    successor, which has taken over and written no more than it must."""
+    world.pod("a", on="n1")
+    world.wrote(BOUND, "a", min_member=1, complete=True)
+    before = await world.start()
+    await world.settled()
+    written = len(world.written())
+    write = world.server.delays(delayed)
+    world.pod("b")
+    await world.until(lambda: delayed in world.written()[written:])
+    before.deaf = True
+    world.lease_expires()
+    after = await world.process()
+    await after.take_over()
+    return before, write, after
+
+
+async def test_what_an_ex_leader_adds_late_to_a_record_that_it_had_opened_is_refused() -> None:
+    async with World() as world:
+        before, commit, after = await grows(world, COMMIT)
+        assert (world.said()["phase"], world.said()["epoch"]) == (COMMITTED, after.ledger.epoch)
+        commit.set()
+        await world.until(lambda: before.gave_up)
+        assert world.listed() == {record_name(): ["a"]}
+
+
+async def test_an_ex_leader_whose_opening_lands_late_looks_at_the_lease_and_adds_nothing() -> None:
+    async with World() as world:
+        before, opening, after = await grows(world, STAMP)
+        assert world.said()["phase"] == BOUND, "it was not stamped"
+        opening.set()
+        await world.until(lambda: before.gave_up)
+        assert (world.listed(), world.said()["phase"]) == ({record_name(): ["a"]}, COMMITTED)
+        await after.look_around()
+        await after.carry_on()
+        await world.settled()
+        assert world.listed() == {record_name(): ["a", "b"]}
+        assert (world.said()["phase"], world.said()["epoch"]) == (BOUND, after.ledger.epoch)
+
+
 async def test_a_leader_paused_before_it_carries_on_carries_on_nothing() -> None:
     async with World() as world:
         world.pod("a")
@@ -161,7 +202,7 @@ async def test_a_leader_paused_before_it_carries_on_carries_on_nothing() -> None
 async def paused_before_its_stamp(world: World) -> tuple[asyncio.Task[None], asyncio.Event]:
     """A process that takes over a record of epoch 41 and whose stamp is under way until the event is set."""
     world.pod("a", on="n1")
-    world.wrote(BOUND, "a", min_member=1, complete=True, epoch=41)
+    world.wrote(COMMITTED, "a", min_member=1, complete=True, epoch=41)
     process = await world.process()
     stamp = world.server.delays(STAMP)
     paused = asyncio.create_task(process.take_over())
@@ -170,7 +211,8 @@ async def paused_before_its_stamp(world: World) -> tuple[asyncio.Task[None], asy
 
 
 async def test_two_leaders_never_write_under_one_epoch() -> None:
-    """Both count from the records. The first is paused before its stamp, and goes on after the second's."""
+    """The first counts from the records, and the second from the Lease, in which the first has written how far it
+    came. The first is paused before its stamp, and goes on after the second's."""
     async with World() as world:
         paused, stamp = await paused_before_its_stamp(world)
         after = await world.start()
@@ -180,7 +222,7 @@ async def test_two_leaders_never_write_under_one_epoch() -> None:
         with pytest.raises(LeadershipLost):
             await paused
         await world.settled()
-        assert world.said()["epoch"] == after.ledger.epoch == 42
+        assert world.said()["epoch"] == after.ledger.epoch == 43
         assert world.listed() == {record_name(): ["a", "b"]}
 
 
@@ -206,8 +248,8 @@ async def test_epochs_grow_even_when_the_lease_was_deleted_and_counts_from_one_a
         await first.dies()
         world.server.remove(LEASE)
         second = await world.start()
-        assert second.lease.term == 1
-        assert world.said()["epoch"] == second.ledger.epoch > first.ledger.epoch
+        await world.settled()
+        assert world.said()["epoch"] == second.ledger.epoch == second.lease.term > first.ledger.epoch
 
 
 async def test_a_deleted_lease_is_a_lost_lease() -> None:

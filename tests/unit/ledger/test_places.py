@@ -9,7 +9,7 @@ from alnair.api.allocation import GROWTH, REPLACEMENT
 from alnair.control.asking import sample
 from alnair.ledger import places as ledgered
 from alnair.ledger.errors import CommitRefused, RecordMoved
-from alnair.ledger.records import BOUND, Owner, Place, Record, parse
+from alnair.ledger.records import BOUND, COMMITTED, Owner, Place, Record, parse
 from alnair.scheduling import search
 from alnair.state.holding import Holding
 from harness.builders import node, pod
@@ -123,11 +123,13 @@ async def test_a_pod_whose_record_is_refused_gives_its_place_back() -> None:
         holding = free(world)
         places = reserve(world, record, holding)
         await ledgered.write_size(world.leader.ledger, record, 2, places)
-        with world.server.refusing(record_writes, 422):
+        with world.server.refusing(record_writes, 422) as refused:
             world.pod("b", like=TRAINER)
-            await world.settled()
-        assert "b" not in world.where()
-        assert set(world.leader.state.holdings) == {"uid-a", places[0].key}
+            await world.until(lambda: len(refused) > 1)
+            assert "b" not in world.where()
+            assert set(world.leader.state.holdings) == {"uid-a", places[0].key}
+            assert world.said()["phase"] == COMMITTED, "it was opened for more"
+        await world.until(lambda: world.said()["phase"] == BOUND)
 
 
 async def test_a_place_is_released_in_the_record_before_it_is_free() -> None:

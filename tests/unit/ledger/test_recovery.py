@@ -168,19 +168,36 @@ async def test_a_bound_record_may_shrink_only_after_recovery() -> None:
 # -- stamps ------------------------------------------------------------------------------------------------------
 
 
-async def test_every_record_carries_the_new_epoch_before_anything_is_planned() -> None:
+@pytest.mark.parametrize("phase", [PENDING, COMMITTED, ROLLING_BACK])
+async def test_a_record_that_is_not_settled_carries_the_new_epoch_before_anything_is_planned(
+    phase: str,
+) -> None:
     async with World() as world:
         world.pod("a", on="n1")
-        world.wrote(BOUND, "a", min_member=1, complete=True, epoch=7)
+        world.wrote(phase, "a", min_member=1, complete=True, epoch=7)
         leader = await world.process()
         await leader.take_over()
         assert world.said()["epoch"] == leader.ledger.epoch == 8, "the lease is young, the records remember"
 
 
+async def test_a_settled_record_is_taken_over_as_it_is_and_stamped_when_there_is_time() -> None:
+    async with World() as world:
+        world.pod("a", on="n1")
+        world.wrote(BOUND, "a", min_member=1, complete=True, epoch=7)
+        leader = await world.process()
+        await leader.take_over()
+        assert "uid-a" in leader.state.holdings
+        assert (world.said()["epoch"], leader.ledger.epoch) == (7, 8)
+        await leader.look_around()
+        await leader.carry_on()
+        await world.settled()
+        assert (world.said()["epoch"], world.said()["phase"]) == (8, BOUND)
+
+
 async def test_a_stamp_whose_answer_got_lost_is_our_own() -> None:
     async with World() as world:
         world.pod("a", on="n1")
-        world.wrote(BOUND, "a", min_member=1, complete=True)
+        world.wrote(COMMITTED, "a", min_member=1, complete=True)
         world.server.loses_the_answer_of(f"PATCH {record_name()}/status")
         leader = await world.start()
         await world.settled()
@@ -196,6 +213,7 @@ async def test_stamps_that_are_forbidden_for_a_while_are_made_when_they_are_allo
         world.wrote(BOUND, "a", min_member=1, complete=True)
         world.server.refuses(f"PUT {record_name()}/status", 403, times=10)
         leader = await world.start()
+        await world.settled()
         assert world.said()["epoch"] == leader.ledger.epoch
 
 
