@@ -21,6 +21,7 @@ import ssl
 import threading
 import uuid
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -74,6 +75,10 @@ log = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 30.0  # the loop must have turned within this, or the liveness probe fails
 GRACE_SECONDS = 5.0
+STAND_BY_SECONDS = 2.0  # who does not lead after this stands by
+KOPF_SECONDS = (
+    20.0  # how long Kopf waits for the first lists: the liveness probe is Kopf's, and waits a minute
+)
 TOKEN_SECONDS = 300.0  # how long Kopf may use a token before it asks again; ours is read anew on each call
 
 
@@ -114,6 +119,7 @@ class Operator:
         )
         self._beat = self._clock.now()
         self._ready = False
+        self._unhurried = asyncio.Event()  # no first lists are under way
         self._extender: Server | None = None
 
     async def run(self) -> int:
@@ -185,7 +191,9 @@ class Operator:
             self._clock,
         )
         self._ready = True  # as a stand-by
+        standing_by = asyncio.get_running_loop().call_later(STAND_BY_SECONDS, self._unhurried.set)
         await lease.acquire()
+        standing_by.cancel()
         self._ready = False
         self._metrics.leader.set(1)
 
@@ -198,6 +206,7 @@ class Operator:
 
     async def _schedule(self, client: Client, console: Console, lease: Lease) -> None:
         """What a leader does, from the first look at the records to the end of its time."""
+        gc.disable()  # until `spare_the_collector`: nothing of what the lists bring is garbage
         clock, metrics, config = self._clock, self._metrics, self._config.config
 
         def rule_failed(name: str, failure: RuleFailed) -> None:
@@ -364,6 +373,7 @@ class Operator:
                 tasks.start(extender.run(), "extender")
                 self._show_the_way(client, tasks, self._extender.port)
             self._ready = True
+            self._unhurried.set()
             self._on_ready(console.port, self._extender.port if self._extender is not None else 0)
             log.info(
                 "ready: %d nodes, %d pods, %d records", len(state.nodes), len(state.pods), len(ledger.records)
@@ -396,7 +406,8 @@ class Operator:
             events.say(about, reason=reason, note=note, action="ReadingConfig", warning=warning)
 
     async def _watch_kinds(self, client: Client, kopf_thread: KopfThread) -> None:
-        """Kopf looks once which kinds there are: it starts when all of them are served."""
+        """Kopf looks once which kinds there are: it starts when all of them are served. It hears of every object that
+        there is at a millisecond each, and what a new leader must know it lists itself: so Kopf lets that go first."""
         complaint = ""
         kinds = [names.API_PODGROUP, names.API_NRT, names.API_ALLOCATION]
         if self._settings.horovod_jobs:
@@ -411,6 +422,8 @@ class Operator:
                         complaint = str(error)
                         log.warning("waiting for the kinds of %s; are its CRDs installed? %s", version, error)
                     await asyncio.sleep(1)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._unhurried.wait(), KOPF_SECONDS)
         kopf_thread.start()
 
     async def _heartbeat(self) -> None:
@@ -470,6 +483,7 @@ class Operator:
 
 def spare_the_collector() -> None:
     """What the lists brought stays. Looking for garbage among it every few hundred pods took 7 % of our CPU."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

@@ -51,20 +51,23 @@ class Resync:
                 log.warning("resync: %s; next try in %.0f s", error, PERIOD_SECONDS)
 
     async def until_done(self) -> None:
-        """The first one: the loop must not start before it has succeeded."""
+        """The first one: the loop must not start before it has succeeded. The records were just listed, and stamped."""
         pauses = Pauses()
         while True:
             try:
-                await self.once()
+                await self._all_but_records()
                 return
             except (Refused, Unanswered) as error:
                 log.warning("resync: %s; trying again", error)
                 await pauses.rest(error)
 
     async def once(self) -> None:
+        await self._all_but_records()
+        await self._records()
+
+    async def _all_but_records(self) -> None:
         await self._groups()
         await self._node_topologies()
-        await self._records()
         if self._reconciler is not None:
             await horovod.list_jobs(self._client, self._reconciler)
 
