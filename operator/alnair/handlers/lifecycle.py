@@ -320,23 +320,23 @@ class Operator:
         async with _Tasks() as tasks:
             tasks.start(lease.keep(), "keep the lease")
             lost = tasks.start(_raise_when_lost(lease), "lease lost")
+            streams = [
+                Stream(client, "/api/v1/nodes", wire.Node, nodes),
+                Stream(client, "/api/v1/namespaces", wire.Namespace, namespaces),
+                Stream(client, "/api/v1/services", wire.Service, services),
+                published.stream(client),
+                *(feed.stream(client) for feed in (*storage, *of_jobs)),
+            ]
+            for stream in streams:
+                tasks.start(stream.run(), f"{stream.name} stream")
             # Records before pods: see ledger.recovery.
             settled = await recovery.stamp_open(ledger)
             self._groups.open(roster)
             self._zones.open(topologies)
             self._records.open(ledger)
             self._jobs.open(reconciler)
-            tasks.start(Stream(client, "/api/v1/nodes", wire.Node, nodes).run(), "Node stream")
             pod_stream = Stream(client, "/api/v1/pods", wire.Pod, pods)
             tasks.start(pod_stream.run(), "Pod stream")
-            tasks.start(
-                Stream(client, "/api/v1/namespaces", wire.Namespace, namespaces).run(), "Namespace stream"
-            )
-            tasks.start(Stream(client, "/api/v1/services", wire.Service, services).run(), "Service stream")
-            tasks.start(published.stream(client).run(), "labelled NodeResourceTopology stream")
-            for feed in (*storage, *of_jobs):
-                stream = feed.stream(client)
-                tasks.start(stream.run(), f"{stream.name} stream")
             await resync.until_done()
             feeds = (nodes.synced, pods.synced, namespaces.synced, services.synced, published.synced)
             for synced in (*feeds, *(feed.synced for feed in (*storage, *of_jobs))):

@@ -127,16 +127,26 @@ class Stream(Generic[T]):
         return min(pause * 2, LONGEST_PAUSE)
 
     async def _list(self) -> str:
+        """The next page is on its way while one is decoded."""
         objects: list[T] = []
-        params = {**self._params, "limit": str(PAGE)}
-        while True:
-            page = self._page.decode(await self._client.call("GET", self._path, params=params))
-            objects.extend(thing for raw in page.items if (thing := self._decode(raw)) is not None)
-            if not page.metadata.continue_:
-                break
-            params["continue"] = page.metadata.continue_
+        coming = asyncio.create_task(self._ask(""), name=f"list {self.name}")
+        try:
+            while True:
+                page = self._page.decode(await coming)
+                if token := page.metadata.continue_:
+                    coming = asyncio.create_task(self._ask(token), name=f"list {self.name}")
+                    await asyncio.sleep(0)  # so that it is sent
+                objects.extend(thing for raw in page.items if (thing := self._decode(raw)) is not None)
+                if not token:
+                    break
+        finally:
+            coming.cancel()
         self._sink.replace(objects)
         return page.metadata.resource_version
+
+    async def _ask(self, token: str) -> bytes:
+        params = {**self._params, "limit": str(PAGE), **({"continue": token} if token else {})}
+        return await self._client.call("GET", self._path, params=params)
 
     async def _watch_until_asked(self) -> None:
         watching = asyncio.create_task(self._watch(), name=f"watch {self.name}")
