@@ -330,13 +330,14 @@ class Operator:
             for stream in streams:
                 tasks.start(stream.run(), f"{stream.name} stream")
             # Records before pods: see ledger.recovery.
-            settled = await recovery.stamp_open(ledger)
+            pod_stream = Stream(client, "/api/v1/pods", wire.Pod, pods)
+            settled = await recovery.stamp_open(
+                ledger, listed=lambda: tasks.start(pod_stream.run(), "Pod stream")
+            )
             self._groups.open(roster)
             self._zones.open(topologies)
             self._records.open(ledger)
             self._jobs.open(reconciler)
-            pod_stream = Stream(client, "/api/v1/pods", wire.Pod, pods)
-            tasks.start(pod_stream.run(), "Pod stream")
             await resync.until_done()
             feeds = (nodes.synced, pods.synced, namespaces.synced, services.synced, published.synced)
             for synced in (*feeds, *(feed.synced for feed in (*storage, *of_jobs))):

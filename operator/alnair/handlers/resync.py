@@ -43,15 +43,18 @@ class Resync:
         self._reconciler = reconciler
 
     async def run(self) -> None:
+        due = self.records  # the rest was listed by `until_done`
         while True:
-            await asyncio.sleep(PERIOD_SECONDS)
             try:
-                await self.once()
+                await due()
+                due = self.once
             except (Refused, Unanswered) as error:
                 log.warning("resync: %s; next try in %.0f s", error, PERIOD_SECONDS)
+            await asyncio.sleep(PERIOD_SECONDS)
 
     async def until_done(self) -> None:
-        """The first one: the loop must not start before it has succeeded. The records were just listed, and stamped."""
+        """The first one: the loop must not start before it has succeeded. Of the records, which were just listed, a
+        second look is taken later: by what a hand did to them while nobody led, nobody is placed."""
         pauses = Pauses()
         while True:
             try:
@@ -63,7 +66,7 @@ class Resync:
 
     async def once(self) -> None:
         await self._all_but_records()
-        await self._records()
+        await self.records()
 
     async def _all_but_records(self) -> None:
         await self._groups()
@@ -87,7 +90,7 @@ class Resync:
             self._topologies.apply(None, manifest)
         self._topologies.keep({manifest["metadata"]["name"] for manifest in listed}, known)
 
-    async def _records(self) -> None:
+    async def records(self) -> None:
         known = list(self._ledger.records.values())
         listed = await self._client.items(f"/apis/{names.API_ALLOCATION}/{names.PLURAL_ALLOCATION}")
         for manifest in listed:

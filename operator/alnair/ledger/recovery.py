@@ -4,8 +4,8 @@
    of the old leader on these conflicts. On a settled one it can only give back, until it has opened it again, for which
    it needs the lease (see ledger.writer). There may be thousands of these, and they are stamped when there is time
    (`stamp_settled`).
-2. Only then look at the pods (the caller starts the pod stream after `stamp_open`): a pod that is bound by the old
-   leader's last Bindings is seen with its record known.
+2. List the pods after the records, so that a pod which is bound by the old leader's last Bindings is seen with its
+   record known by the time of step 3.
 3. Roll forward what was committed, drop what never was, release what is gone, adopt bound pods that lost their record.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -37,9 +38,12 @@ Settled = list[tuple[Record, str]]
 """Records that were settled when we took over, each with the version that it had."""
 
 
-async def stamp_open(ledger: Ledger) -> Settled:
-    """Step 1: every live record of ours is known, and those that are not settled carry our epoch."""
+async def stamp_open(ledger: Ledger, *, listed: Callable[[], object] = lambda: None) -> Settled:
+    """Step 1: every live record of ours is known, and those that are not settled carry our epoch. `listed` is called as
+    soon as the records are: whatever is listed from then on was there after them."""
     objects = await _list(ledger)
+    listed()
+    await asyncio.sleep(0)  # so that it is on its way while we read
     found: list[Record] = []
     for manifest in objects:
         try:

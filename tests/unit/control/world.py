@@ -163,9 +163,9 @@ class Leader:
             self.reports.node_cards(name, there.uid, before, now)
 
     async def take_over(self) -> None:
-        """From the lease to the stamp: every record is ours, nothing else is known yet."""
+        """From the lease to the stamp: every record is ours, and of the rest only the pods are known yet."""
         await self.lease.acquire()
-        self._settled = await recovery.stamp_open(self.ledger)
+        self._settled = await recovery.stamp_open(self.ledger, listed=self._list_pods)
 
     async def look_around(self) -> None:
         """The first lists, before anything is carried on."""
@@ -173,9 +173,12 @@ class Leader:
         self.deaf, self.opened = False, True
         await self._resync.until_done()
         self._nodes.replace([decoded(each, wire.Node) for each in self._listed("/nodes/")])
-        self._pods.replace([decoded(each, wire.Pod) for each in self._listed("/pods/")])
+        self._list_pods()
         for plural, feed in self._storage.items():
             feed.replace([decoded(each, feed.kind.wire) for each in self._listed(f"/{plural}/")])
+
+    def _list_pods(self) -> None:
+        self._pods.replace([decoded(each, wire.Pod) for each in self._listed("/pods/")])
 
     async def carry_on(self) -> None:
         """Recovery, then planning."""
@@ -183,6 +186,7 @@ class Leader:
         recovery.resume(self.ledger)
         self.loop.adopt_strays()
         self.ledger.spawn(recovery.stamp_settled(self.ledger, self._settled), "stamp what is settled")
+        await self._resync.records()
         self._running = [
             asyncio.create_task(self.loop.run()),
             asyncio.create_task(self.outcomes.keep_time(self.ledger)),
