@@ -298,12 +298,12 @@ MUTANTS: Final = {
     ),
     "take-over-without-stamps": Mutant(
         "a new leader does not write its epoch into records that are not settled",
-        ("overtaken 9:kill-late=2", "overtaken 8:kill-late=2"),
+        ("overtaken 9:kill-late=2 10:slow=4 11:slow=4",),
         _take_over_without_stamps,
     ),
     "grow-without-opening": Mutant(
         "more is committed in a settled record without a word before",
-        ("overtaken 8:kill-late=2", "overtaken 7:kill-late=2"),
+        ("overtaken 8:kill-late=2 9:slow=4 10:slow=4",),
         _grow_without_opening,
     ),
     "retarget-without-touching-the-pod": Mutant(
