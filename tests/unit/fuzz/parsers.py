@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -562,8 +561,6 @@ def shares(tree: Any) -> Any:
 
 
 def parsers(folder: Path) -> list[Parser]:
-    tell = logging.getLogger("alnair")
-    tell.setLevel(logging.CRITICAL)
     decoding = UNREADABLE
     return [
         Parser("quantities", TEXT, quantities, ["500m", "1.5Gi", "2e3", "16Gi", "1"], ("api/quantity.py",),
