@@ -102,12 +102,12 @@ class Lease:
 
     async def count_from(self, least: int) -> None:
         """Terms go on from here, if they are lower: the Lease was deleted once, and counted anew."""
-        while self.held and self.term < least:
+        self.term = max(self.term, least)  # first, so that no renewal on its way writes the old one again
+        while self.held and int((self._object.get("spec") or {}).get("leaseTransitions") or 0) < self.term:
             try:
-                self._object = await self._put(self._claim(self._object, least))
-                self.term = least
+                self._object = await self._put(self._claim(self._object, self.term))
             except (Refused, Unanswered) as error:
-                log.warning("the term could not be raised to %d: %s", least, error)
+                log.warning("the term could not be raised to %d: %s", self.term, error)
                 await self._look()
                 await asyncio.sleep(0.2)
         if not self.held:

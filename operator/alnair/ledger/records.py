@@ -206,6 +206,7 @@ class Record:
             meta["resourceVersion"],
             meta.get("generation", 1),
         )
+        self.said = str((there.get("status") or {}).get("phase") or "")
 
     def is_marked(self, meta: dict[str, Any]) -> bool:
         """The object has its finalizer and its labels: what writes of the status leave as they are."""
@@ -375,7 +376,6 @@ def parse(manifest: dict[str, Any]) -> Record:
             epoch=_number(status, "epoch", LAST_EPOCH) or 0,
             instance=str((meta.get("labels") or {}).get(names.INSTANCE) or ""),
             phase=_phase(status),
-            said=_phase(manifest.get("status") or {}) if (manifest.get("status") or {}).get("phase") else "",
             conditions=[each for each in status.get("conditions") or [] if _is_condition(each)],
         )
         for pod in status.get("pods") or []:

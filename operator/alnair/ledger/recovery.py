@@ -78,15 +78,12 @@ async def stamp_open(ledger: Ledger, *, listed: Callable[[], object] = lambda: N
 async def stamp_settled(ledger: Ledger, settled: Settled) -> None:
     """Nothing hangs on when, but in the end a predecessor loses every write that it has still under way."""
     for record, version in settled:
-        async with ledger.lull.errand():
-            if record.lock.locked():
-                continue  # it is being written
-            async with ledger.writing(record):
-                if record.version == version and not record.closing:
-                    try:
-                        await ledger.writer.write(record)
-                    except Refused as refused:
-                        log.error("record %s could not be stamped: %s", record, refused)
+        async with ledger.lull.errand(), ledger.writing(record):
+            if record.version == version and not record.closing:
+                try:
+                    await ledger.writer.write(record)
+                except Refused as refused:
+                    log.error("record %s could not be stamped: %s", record, refused)
 
 
 def _of_a_profile_that_is_gone(ledger: Ledger, record: Record) -> bool:

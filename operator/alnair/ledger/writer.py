@@ -87,7 +87,7 @@ class RecordWriter:
             self._must_lead()
             try:
                 record.seen(await self._client.create(record.collection, record.manifest(plan=plan)))
-                created, record.said = True, ""
+                created = True
                 break
             except Refused as refused:
                 if refused.reason == "AlreadyExists":
@@ -122,7 +122,6 @@ class RecordWriter:
                 await self._look(record)
                 body = record.with_status()
                 record.seen(await self._client.replace(f"{record.path}/status", body))
-                record.said = body["status"]["phase"]
                 return
             except Refused as refused:
                 if refused.status == 404:
@@ -230,7 +229,6 @@ class RecordWriter:
             return False
         record.epoch = await self._must_be_ours(there, record.epoch)
         record.found(there)
-        record.said = phase_of(there)
         return True
 
     async def _landed(self, record: Record) -> bool:
@@ -248,7 +246,7 @@ class RecordWriter:
             record.seen(there)
         else:
             record.found(there)
-        record.said, record.unlooked = phase_of(there), True
+        record.unlooked = True
         return landed
 
     async def _open(self, record: Record) -> None:
@@ -256,7 +254,7 @@ class RecordWriter:
         status = {"phase": COMMITTED, "epoch": record.epoch}
         body = {"metadata": {"resourceVersion": record.version, "uid": record.uid}, "status": status}
         record.seen(await self._client.patch(f"{record.path}/status", body))
-        record.said, record.unlooked = COMMITTED, True
+        record.unlooked = True
 
     async def _look(self, record: Record) -> None:
         """At the lease, once after each creation and opening."""
@@ -290,11 +288,6 @@ def epoch_of(manifest: dict[str, Any]) -> int:
     except (ValueError, TypeError, AttributeError):
         return 0
     return epoch if type(epoch) is int and 0 <= epoch <= LAST_EPOCH else 0
-
-
-def phase_of(manifest: dict[str, Any]) -> str:
-    """What it says of itself, whoever wrote that; empty if nothing."""
-    return str((manifest.get("status") or {}).get("phase") or "")
 
 
 def may_land(record: Record) -> float:
