@@ -17,15 +17,14 @@ from bench.throughput import percentile
 
 PROBE = next(kind for kind in KINDS if kind.name == "slices-4")
 SHORT_LEASE = "--lease-duration=5"
-STAND_BY_SECONDS = 15.0
-"""Until a stand-by has heard of everything that Kopf tells it at its start, as one has that stands by for days."""
+REST_SECONDS = 15.0
+"""Before each end of a leader and after the last pod: a new one has stamped what is settled, a stand-by has heard of
+everything that Kopf tells it at its start, and reports have caught up, as all have that run for days."""
 PROBES = 10
 STEP_SECONDS = 0.5
 SAMPLE_SECONDS = 2.0
-WARM_UP = 0.2
-"""Of the soak's time: what is sampled before that is no part of a trend."""
-REST_SECONDS = 8.0
-"""Reports trail behind by a few seconds."""
+WARM_UP = 0.5
+"""What part of the soak's time goes before it: pods come and go, and nothing of it is part of a trend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +47,7 @@ async def recovery(world: World, size: Size, report: Report) -> dict[str, Any]:
     and from the kill of one that has a stand-by beside it, with a lease of 5 s."""
     restarted = []
     for _ in range(size.restarts):
+        await asyncio.sleep(REST_SECONDS)
         await asyncio.to_thread(world.operator.stop, grace=30.0)
         probe = await _probe(world)
         began = time.monotonic()
@@ -59,7 +59,7 @@ async def recovery(world: World, size: Size, report: Report) -> dict[str, Any]:
     for _ in range(size.restarts):
         leader = world.operator
         world.start(SHORT_LEASE)
-        await asyncio.sleep(STAND_BY_SECONDS)
+        await asyncio.sleep(REST_SECONDS)
         began = time.monotonic()
         await asyncio.to_thread(leader.kill)
         killed.append(await _bound(world, await _probe(world)) - began)
@@ -136,8 +136,9 @@ def _spread(seconds: list[float]) -> dict[str, float]:
 
 
 async def soak(world: World, size: Size, report: Report) -> tuple[dict[str, Any], list[dict[str, float]]]:
-    """The result, and the samples that it is made from."""
-    began, owed, came, next_sample = time.monotonic(), 0.0, 0, 0.0
+    """The result, and the samples that it is made from; those of the warm-up are from before second 0."""
+    warm_up = WARM_UP * size.minutes * 60
+    began, owed, came, next_sample = time.monotonic() + warm_up, 0.0, 0, -warm_up
     samples: list[dict[str, float]] = []
     waits: list[tuple[float, float]] = []  # (when it was bound, for how long it had waited)
     seen = dict.fromkeys(world.watcher.at)
@@ -165,21 +166,22 @@ async def soak(world: World, size: Size, report: Report) -> tuple[dict[str, Any]
         while world.population.pods < size.pods:
             coming.append(world.population.comes())
         came += sum(crowd.kind.size for crowd in coming)
-        await world.send_away(going)
-        await world.bring(coming)
+        await asyncio.gather(world.send_away(going), world.bring(coming))
         await asyncio.sleep(max(0.0, began + now + STEP_SECONDS - time.monotonic()))
     await world.all_bound(world.population.there)
     await asyncio.sleep(REST_SECONDS)
-    steady = [each for each in samples if each["at_s"] >= WARM_UP * size.minutes * 60]
+    steady = [each for each in samples if each["at_s"] >= 0]
     memory = trend([(each["at_s"], each["memory_mib"]) for each in steady])
     queue = trend([(each["at_s"], each["waiting"]) for each in steady])
-    slow = trend([(at, wait) for at, wait in sorted(waits) if at >= WARM_UP * size.minutes * 60])
+    slow = trend([(at, wait) for at, wait in sorted(waits) if at >= 0])
     ordered = sorted(1000 * wait for _, wait in waits)
     result = {
         "minutes": size.minutes,
         "nodes": size.nodes,
         "pods": size.pods,
+        "warm_up_minutes": round(warm_up / 60, 1),
         "pods_came": came,
+        "pods_a_second": round(came / (warm_up + size.minutes * 60), 1),
         "memory_mib": {**_told(memory), "most": round(max(each["memory_mib"] for each in samples))},
         "waiting_pods": {**_told(queue), "most": max(each["waiting"] for each in samples)},
         "wait_s": {

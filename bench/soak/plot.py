@@ -21,7 +21,7 @@ def draw(samples: Sequence[dict[str, float]], file: Path) -> None:
     right.set_title("Pods that fit and are not bound yet")
     right.set_ylim(bottom=0)
     for each in (left, right):
-        each.set_xlabel("minutes of pods coming and going")
+        each.set_xlabel("minutes of pods coming and going; before 0: warm-up")
         each.spines[["top", "right"]].set_visible(False)
     file.parent.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "alnair", "font.family": "sans-serif"}):

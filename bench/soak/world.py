@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from alnair.sandbox import installation
@@ -62,38 +62,37 @@ class World:
     # -- crowds --------------------------------------------------------------------------------------------------
 
     async def bring(self, crowds: Iterable[Crowd]) -> None:
-        await self._each(crowds, self._bring)
+        await asyncio.gather(*map(self._bring, crowds))
 
     async def send_away(self, crowds: Iterable[Crowd]) -> None:
-        await self._each(crowds, self._send_away)
-
-    async def _each(self, crowds: Iterable[Crowd], work: Callable[[Crowd], Awaitable[None]]) -> None:
-        async def gated(crowd: Crowd) -> None:
-            async with self._gate:
-                await work(crowd)
-
-        await asyncio.gather(*map(gated, crowds))
+        await asyncio.gather(*map(self._send_away, crowds))
 
     async def _bring(self, crowd: Crowd) -> None:
         if crowd.is_gang:
-            await self.api.call("POST", GROUPS, crowd.group())
-        for name, pod in zip(crowd.pod_names, crowd.pods(), strict=True):
-            await self.api.call("POST", manifests.PODS, pod)
-            self.created[name] = time.monotonic()
+            await self._call("POST", GROUPS, crowd.group())
+        await asyncio.gather(*map(self._create, crowd.pod_names, crowd.pods()))
+
+    async def _create(self, name: str, pod: manifests.Manifest) -> None:
+        await self._call("POST", manifests.PODS, pod)
+        self.created[name] = time.monotonic()
 
     async def _send_away(self, crowd: Crowd) -> None:
+        await asyncio.gather(*(self._delete(f"{manifests.PODS}/{name}") for name in crowd.pod_names))
         for name in crowd.pod_names:
-            await self._delete(f"{manifests.PODS}/{name}")
             self.created.pop(name, None)
         if crowd.is_gang:
             await self._delete(f"{GROUPS}/{crowd.name}")
 
     async def _delete(self, path: str) -> None:
         try:
-            await self.api.call("DELETE", path, {"gracePeriodSeconds": 0})
+            await self._call("DELETE", path, {"gracePeriodSeconds": 0})
         except Refused as refused:
             if refused.status != 404:
                 raise
+
+    async def _call(self, verb: str, path: str, body: object) -> None:
+        async with self._gate:
+            await self.api.call(verb, path, body)
 
     async def all_bound(self, crowds: Sequence[Crowd]) -> None:
         """All of those that fit."""

@@ -58,6 +58,7 @@ class Options:
     apiserver_flags: Sequence[str] = ()
     stages: Sequence[Path] | None = None
     """Stage files for kwok instead of the fast ones, which finish a Job's pods as soon as they run."""
+    node_lease_seconds: int = NODE_LEASE_SECONDS
 
 
 class ControlPlane:
@@ -330,7 +331,7 @@ class ControlPlane:
         return [
             f"--kubeconfig={self.directory / 'kwok.kubeconfig'}",
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
-            f"--node-lease-duration-seconds={NODE_LEASE_SECONDS}",
+            f"--node-lease-duration-seconds={self.options.node_lease_seconds}",
             f"--cidr={POD_RANGE}",
             "--node-ip=127.0.0.1",
             *(f"--config={stage}" for stage in stages),
