@@ -5,7 +5,7 @@ address. Without xdist the keeper starts when the first test asks for the cluste
 start one. The keeper ends with its owner, however that ends (see alnair.sandbox.keeper).
 
 When the whole suite has passed, and before the control plane goes, what operators asked of it is held against what the
-chart grants them (see `rights`), and told at the end. It is told only, until two whole runs have said the same.
+chart grants them (see `rights`): a right that nobody used and a request that was denied fail the run.
 """
 
 from __future__ import annotations
@@ -102,6 +102,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if kept is None or session.exitstatus != pytest.ExitCode.OK or not is_whole(config):
         return
     config.stash[FINDINGS] = rights.findings(rights.granted(kept.access), rights.of_session(kept.access))
+    if config.stash[FINDINGS]:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
