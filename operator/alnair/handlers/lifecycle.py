@@ -79,6 +79,7 @@ STAND_BY_SECONDS = 2.0  # who does not lead after this stands by
 KOPF_SECONDS = (
     20.0  # how long Kopf waits for the first lists: the liveness probe is Kopf's, and waits a minute
 )
+RUSH_SECONDS = 3.0  # after its first lists a new leader only binds, for as long at most
 TOKEN_SECONDS = 300.0  # how long Kopf may use a token before it asks again; ours is read anew on each call
 
 
@@ -208,6 +209,7 @@ class Operator:
         """What a leader does, from the first look at the records to the end of its time."""
         gc.disable()  # until `spare_the_collector`: nothing of what the lists bring is garbage
         clock, metrics, config = self._clock, self._metrics, self._config.config
+        began = clock.now()
 
         def rule_failed(name: str, failure: RuleFailed) -> None:
             note = f"profile {name}: {failure}; its fallback stands in for a while"
@@ -345,8 +347,12 @@ class Operator:
             await lease.confirm()
             recovery.resume(ledger)
             scheduling.adopt_strays()
-            tasks.start(resync.run(), "resync")
-            ledger.spawn(recovery.stamp_settled(ledger, settled), "stamp what is settled")
+            # Whoever waited for a leader goes first; the rest may take as long again as the lists took.
+            rush = min(clock.now() - began, RUSH_SECONDS)
+            lull.busy(True, who="a new leader")
+            asyncio.get_running_loop().call_later(rush, self._calm_down, lull)
+            tasks.start(resync.run(after=rush), "resync")
+            stamping = ledger.spawn(recovery.stamp_settled(ledger, settled), "stamp what is settled")
             tasks.start(reports.run(), "reports")
             tasks.start(events.run(), "events")
             tasks.start(publisher.run(), "publisher")
@@ -374,7 +380,6 @@ class Operator:
                 tasks.start(extender.run(), "extender")
                 self._show_the_way(client, tasks, self._extender.port)
             self._ready = True
-            self._unhurried.set()
             self._on_ready(console.port, self._extender.port if self._extender is not None else 0)
             log.info(
                 "ready: %d nodes, %d pods, %d records", len(state.nodes), len(state.pods), len(ledger.records)
@@ -390,9 +395,14 @@ class Operator:
                 if self._extender is not None:
                     self._extender.verbs = None
                 planning.cancel()
+                stamping.cancel()  # the next leader's own
                 if lease.held:
                     await ledger.drain(GRACE_SECONDS)
                 await ledger.close()
+
+    def _calm_down(self, lull: Lull) -> None:
+        lull.busy(False, who="a new leader")
+        self._unhurried.set()
 
     def _show_the_way(self, client: Client, tasks: _Tasks, port: int) -> None:
         settings = self._settings

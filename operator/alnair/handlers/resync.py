@@ -42,8 +42,9 @@ class Resync:
         self._ledger = ledger
         self._reconciler = reconciler
 
-    async def run(self) -> None:
+    async def run(self, *, after: float = 0.0) -> None:
         due = self.records  # the rest was listed by `until_done`
+        await asyncio.sleep(after)
         while True:
             try:
                 await due()
