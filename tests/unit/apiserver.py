@@ -220,6 +220,18 @@ class Store(Apiserver):
         self.faults.append(Fault(lambda call: call.name == name, before=wait))
         return gate
 
+    def cuts_off(self, name: str) -> Callable[[], int]:
+        """The next such call gets no answer, and takes effect when this is called, which tells its status."""
+        cut: list[Call] = []
+
+        async def no_answer(call: Call) -> web.StreamResponse:
+            cut.append(call)
+            call.cut()
+            return reply(504)
+
+        self.faults.append(Fault(lambda call: call.name == name, before=no_answer))
+        return lambda: self._serve(cut[0]).status
+
     # -- what an apiserver does ----------------------------------------------------------------------------------
 
     async def answer(self, call: Call) -> web.StreamResponse:

@@ -54,6 +54,9 @@ _LONGEST_NODES: Final = 1024
 _NODES_SHOWN: Final = 3
 
 
+LAST_EPOCH = 2**53
+"""No Lease ever counts so far: it is where a number that a hand wrote stops."""
+
 GpuCount = Annotated[int, Field(ge=0, le=1024, json_schema_extra={"format": "int32"})]
 
 
@@ -175,7 +178,7 @@ class GPUAllocationStatus(Model):
 
     phase: AllocationPhase | None = None
     """How far the decision is carried out."""
-    epoch: LongCount | None = None
+    epoch: Annotated[int, Field(ge=0, le=LAST_EPOCH, json_schema_extra={"format": "int64"})] | None = None
     """The leader's term in which the record was last written."""
     scheduled: Count | None = None
     """How many pods the record places."""

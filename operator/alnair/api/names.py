@@ -162,6 +162,9 @@ OWNER_NAME: Final = f"{PREFIX}owner-name"
 OWNER_UID: Final = f"{PREFIX}owner-uid"
 INSTANCE: Final = f"{PREFIX}instance"  # whose record it is: the Lease of its operator
 PLAN: Final = f"{PREFIX}plan"  # on a record that was decided by its creation
+FENCED: Final = (
+    f"{PREFIX}fenced"  # on a record whose status could not be written: the epoch of who took it over
+)
 FINALIZER: Final = f"{PREFIX}ledger"
 
 # --- on what an ElasticHorovodJob consists of -----------------------------------------------------------------

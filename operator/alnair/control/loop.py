@@ -358,7 +358,12 @@ class Loop:
             if vetoes := await self._hooks.before_bind(scheduler, pod.namespace, [member]):
                 self.retry_later(gang, vetoes[pod.uid], reason="PreBindRefused")
                 return
+            await self._ledger.lease.ensure()
             verdict = await self._ledger.binder.bind(pod.namespace, member)
+            if verdict is Verdict.REFUSED:
+                # Only once the pod was changed can no earlier try land.
+                why = "the Binding was refused"
+                verdict = await self._ledger.binder.fence(pod.namespace, member, why) or verdict
             if bound := verdict is Verdict.BOUND:
                 self.now_bound(pod.uid, holding, scheduler)
                 gang.observe_bind_time(self._clock.now(), self._metrics.bind_seconds.observe)

@@ -27,6 +27,7 @@ SHORTEST_LOOK, LONGEST_LOOK = (
     5.0,
 )  # seconds until a stand-by reads the lease again, whatever a watch says
 UNWATCHED_LOOK = 1.0  # where it cannot be watched
+LAST_TRANSITION = 2**31 - 1  # that a Lease can tell; terms go on
 
 
 class LeadershipLost(Exception):
@@ -72,6 +73,7 @@ class Lease:
         self._complaint = ""  # said last, so that waiting for long does not fill the log
         self._unasked: asyncio.Future[None] | None = None  # a question that is wanted and not yet sent
         self._asking: asyncio.Task[None] | None = None
+        self._heard = 0.0  # when we asked the question that was last answered with yes
         self.term = 0
         self.held = False
         self.lost = asyncio.Event()
@@ -103,7 +105,8 @@ class Lease:
     async def count_from(self, least: int) -> None:
         """Terms go on from here, if they are lower: the Lease was deleted once, and counted anew."""
         self.term = max(self.term, least)  # first, so that no renewal on its way writes the old one again
-        while self.held and int((self._object.get("spec") or {}).get("leaseTransitions") or 0) < self.term:
+        told = min(self.term, LAST_TRANSITION)
+        while self.held and int((self._object.get("spec") or {}).get("leaseTransitions") or 0) < told:
             try:
                 self._object = await self._put(self._claim(self._object, self.term))
             except (Refused, Unanswered) as error:
@@ -124,6 +127,12 @@ class Lease:
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask(), name="look at the lease")
         await asyncio.shield(answer)
+
+    async def ensure(self) -> None:
+        """Return at once if a lease that we were told of has not expired since, else `confirm`. For what no fence
+        stops: who was stopped for long must not act on what it knew before."""
+        if not self.held or self._clock.now() - self._heard > self._settings.duration_seconds:
+            await self.confirm()
 
     async def release(self) -> None:
         """Hand over now rather than after the lease has expired."""
@@ -195,7 +204,10 @@ class Lease:
             await asyncio.sleep(min(UNWATCHED_LOOK, self._settings.renew_seconds / 2, until_expiry))
 
     async def _put(self, lease: dict[str, Any]) -> dict[str, Any]:
-        return await self._client.replace(self._settings.path, lease, seconds=self._settings.try_seconds)
+        asked = self._clock.now()
+        written = await self._client.replace(self._settings.path, lease, seconds=self._settings.try_seconds)
+        self._heard = asked
+        return written
 
     def _expired(self, lease: dict[str, Any]) -> bool:
         version = str(lease["metadata"].get("resourceVersion"))
@@ -219,7 +231,7 @@ class Lease:
                 "leaseDurationSeconds": max(1, round(self._settings.duration_seconds)),
                 "acquireTime": before.get("acquireTime", now) if ours else now,
                 "renewTime": now,
-                "leaseTransitions": term,
+                "leaseTransitions": min(term, LAST_TRANSITION),
             },
         }
 
@@ -241,6 +253,7 @@ class Lease:
         """
         pause = 0.05
         while self.held:
+            asked = self._clock.now()
             try:
                 lease = await self._client.get(self._settings.path)
             except Refused as error:
@@ -252,9 +265,11 @@ class Lease:
                 log.warning("the lease could not be read: %s", error)
             else:
                 holder = (lease.get("spec") or {}).get("holderIdentity")
-                if holder != self._settings.identity:
-                    self._lose(f"{holder!r} holds it")
                 self._object = lease
+                if holder == self._settings.identity:
+                    self._heard = asked
+                else:
+                    self._lose(f"{holder!r} holds it")
                 return
             await asyncio.sleep(pause)
             pause = min(pause * 2, 2.0)

@@ -185,10 +185,15 @@ class Ledger:
                 raise RecordMoved(str(record))
             record.phase, record.members = COMMITTED, {**left, **added}
             record.places = {key: place for key, place in places.items() if key not in taken}
+            fresh = [place for place in places.values() if place.planned]
+            for place in fresh:
+                place.planned = False
             try:
                 record.must_fit()
                 await self.writer.commit(record, fresh=not before[2])
             except (Refused, TooLarge) as refused:
+                for place in fresh:
+                    place.planned = True
                 if before[2]:
                     record.phase, record.satisfied, record.members = before
                     record.places = places
@@ -519,6 +524,7 @@ class Ledger:
             await self.writer.insist(record)
             self.forget([*(member.uid for member in vacant), *places])
             self.listener.record_rolled_back(record, why)
+        await self.lease.confirm()
         self.resume_roll_back(record)
 
     def resume_roll_back(self, record: Record) -> None:

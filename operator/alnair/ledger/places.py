@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 def reserve(
     ledger: Ledger, record: Record, holdings: Iterable[Holding], *, pod: PodClass, reason: str, until: str
 ) -> list[Place]:
-    """Take places in memory, at once. `write_size` must follow: until then no pod may be made for them."""
+    """Take places in memory, at once. `write_size` or `carry_out` must follow: until then no pod may be made for them,
+    and no write of the record may tell of them."""
     places = []
     for holding in holdings:
         place = record.new_place(holding, reason=reason, until=until, pod=pod)
+        place.planned = True
         record.places[place.key] = place
         ledger.state.reserve(place.key, holding, pod)
         places.append(place)
@@ -39,17 +41,20 @@ async def write_size(ledger: Ledger, record: Record, size: int, places: Sequence
     """Commit these places, and how many members the gang is to have. Raises CommitRefused or RecordMoved when
     nothing was decided."""
     async with ledger.writing(record):
+        fresh = [place for place in places if place.planned]  # another's commit may have told of them
         if record.closing or record.phase == ROLLING_BACK or not record.satisfied:
-            _drop(ledger, record, [place.key for place in places])
+            _drop(ledger, record, [place.key for place in fresh])
             raise RecordMoved(str(record))
         before = record.size, record.size_before
         record.size, record.size_before = size, record.size
+        for place in fresh:
+            place.planned = False
         try:
             record.must_fit()
             await ledger.writer.write(record, commit=True)
         except (Refused, TooLarge) as refused:
             record.size, record.size_before = before
-            _drop(ledger, record, [place.key for place in places])
+            _drop(ledger, record, [place.key for place in fresh])
             ledger.settle_soon(record)
             raise CommitRefused(str(refused)) from refused
 

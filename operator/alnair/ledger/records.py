@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +29,7 @@ from alnair.api.allocation import (
     BOUND,
     COMMITTED,
     GROWTH,
+    LAST_EPOCH,
     MOST_BYTES,
     PENDING,
     REPLACEMENT,
@@ -64,7 +65,6 @@ _serial = itertools.count(1)
 
 LONGEST_TEXT = 317
 MOST = 2**31 - 1
-LAST_EPOCH = 2**53  # one more would have to fit, too: a number that only a hand can have written
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 LONGEST_PLAN = 128 * 1024  # the apiserver takes 256 KiB of annotations
 
@@ -115,6 +115,7 @@ class Place:
     holding: Holding
     reason: str  # Growth or Replacement
     until: str  # on the wall's clock: it outlives leaders
+    planned: bool = False  # taken in memory, in no write yet
     pod: PodClass | None = None  # what is to come there, once somebody knows
 
 
@@ -127,6 +128,7 @@ class Record:
     instance: str = ""  # the operator's, by its Lease; two of them may serve one cluster
     phase: str = PENDING
     said: str = ""  # the phase that stands in the object, as far as we know
+    standing: Counter[bytes] = field(default_factory=Counter)  # and what pods and places hold there
     members: dict[str, Member] = field(default_factory=dict)
     planned: dict[str, Member] = field(default_factory=dict)  # taken in memory, in no write yet
     places: dict[str, Place] = field(default_factory=dict)  # for members to come, by key
@@ -174,7 +176,7 @@ class Record:
         """Not in the record yet."""
         numbers = [int(place.id[1:]) for place in self.places.values() if place.id[1:].isdecimal()]
         name = f"p{max(numbers, default=0) + 1}"
-        return Place(self._place_key(name), name, holding, reason, until, pod)
+        return Place(self._place_key(name), name, holding, reason, until, pod=pod)
 
     def _place_key(self, name: str) -> str:
         return f"{self}#{name}#{next(_serial)}"  # no UID has such characters
@@ -206,7 +208,12 @@ class Record:
             meta["resourceVersion"],
             meta.get("generation", 1),
         )
-        self.said = str((there.get("status") or {}).get("phase") or "")
+        status = there.get("status") or {}
+        self.said, self.standing = str(status.get("phase") or ""), _held(status)
+
+    def takes_more(self) -> bool:
+        """Whether the next write gives anything to anybody that is not given in the object already."""
+        return not _held(self.status()) <= self.standing
 
     def is_marked(self, meta: dict[str, Any]) -> bool:
         """The object has its finalizer and its labels: what writes of the status leave as they are."""
@@ -289,13 +296,14 @@ class Record:
     def status(self) -> dict[str, Any]:
         """Every field that is ours; None = it is not there."""
         members = sorted(self.members.values(), key=lambda member: member.name)
+        places = [place for place in self.places.values() if not place.planned]
         return {
             "phase": self.phase,
             "epoch": self.epoch,
             "scheduled": len(members),
             "minMember": self.min_member,
             "complete": self.satisfied,
-            **_totals([*members, *self.places.values()]),
+            **_totals([*members, *places]),
             "conditions": self.conditions or None,
             "pods": [
                 {
@@ -316,7 +324,7 @@ class Record:
                     "reason": place.reason,
                     "until": place.until,
                 }
-                for place in self.places.values()
+                for place in places
             ]
             or None,
         }
@@ -333,6 +341,13 @@ def _totals(members: Iterable[Member | Place]) -> dict[str, Any]:
         "nodes": nodes_line(member.holding.node for member in members),
         "cards": cards_line(cards) or None,
     }
+
+
+def _held(status: dict[str, Any]) -> Counter[bytes]:
+    """What pods and places hold by a status, whoever they are: a member's place that is kept is nothing new."""
+    entries = [*(status.get("pods") or ()), *(status.get("reserved") or ())]
+    holdings = ({key: each.get(key) for key in ("node", "containers", "gpuCounts")} for each in entries)
+    return Counter(orjson.dumps(each, option=orjson.OPT_SORT_KEYS) for each in holdings)
 
 
 def decided(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -22,9 +23,19 @@ from alnair.kube import Refused, Unanswered
 from alnair.ledger import places
 from alnair.ledger.binding import Verdict
 from alnair.ledger.ledger import Ledger
-from alnair.ledger.records import BOUND, PATH, ROLLING_BACK, Member, Owner, Record, Unparsable, parse
+from alnair.ledger.records import (
+    BOUND,
+    LAST_EPOCH,
+    PATH,
+    ROLLING_BACK,
+    Member,
+    Owner,
+    Record,
+    Unparsable,
+    parse,
+)
 from alnair.ledger.together import together
-from alnair.ledger.writer import Pauses
+from alnair.ledger.writer import LANDING_SECONDS, Pauses
 from alnair.state.cluster import guest
 from alnair.state.holding import Holding, parse_annotation
 from alnair.state.pods import Pod
@@ -32,6 +43,7 @@ from alnair.state.pods import Pod
 log = logging.getLogger(__name__)
 
 AT_ONCE = 32
+ROUNDS = 10  # over settled records that are not stamped yet
 
 
 Settled = list[tuple[Record, str]]
@@ -54,7 +66,7 @@ async def stamp_open(ledger: Ledger, *, listed: Callable[[], object] = lambda: N
         if record.scheduler in ledger.schedulers or _of_a_profile_that_is_gone(ledger, record):
             found.append(record)
     # The Lease counts holders, but it can be deleted; the records remember.
-    await ledger.lease.count_from(max((record.epoch + 1 for record in found), default=1))
+    await ledger.lease.count_from(max((min(record.epoch + 1, LAST_EPOCH) for record in found), default=1))
     ledger.epoch = ledger.lease.term
     gate = asyncio.Semaphore(AT_ONCE)
 
@@ -77,13 +89,36 @@ async def stamp_open(ledger: Ledger, *, listed: Callable[[], object] = lambda: N
 
 async def stamp_settled(ledger: Ledger, settled: Settled) -> None:
     """Nothing hangs on when, but in the end a predecessor loses every write that it has still under way."""
-    for record, version in settled:
-        async with ledger.lull.errand(), ledger.writing(record):
-            if record.version == version and not record.closing:
-                try:
-                    await ledger.writer.write(record)
-                except Refused as refused:
-                    log.error("record %s could not be stamped: %s", record, refused)
+    pauses = Pauses()
+    for _ in range(ROUNDS):
+        settled = [each for each in settled if not await _stamp_settled(ledger, *each)]
+        if not settled:
+            return
+        await pauses.rest()
+    log.error("%d settled records could not be stamped, such as %s", len(settled), settled[0][0])
+
+
+async def _stamp_settled(ledger: Ledger, record: Record, version: str) -> bool:
+    """Whether that is done, or was done by another write. One try: others are not to wait for a record that somebody's
+    policy refuses."""
+    async with ledger.lull.errand(), ledger.writing(record):
+        if record.version != version or record.closing:
+            return True
+        try:
+            record.seen(
+                await ledger.client.patch(f"{record.path}/status", _stamped(record, epoch=record.epoch))
+            )
+        except Refused as refused:
+            log.info("record %s could not be stamped: %s", record, refused)
+            return refused.status in (404, 409)  # its event tells the ledger
+        except Unanswered as error:
+            log.info("record %s could not be stamped: %s", record, error)
+            return False
+        return True
+
+
+def _stamped(record: Record, **status: Any) -> dict[str, Any]:
+    return {"metadata": {"resourceVersion": record.version, "uid": record.uid}, "status": status}
 
 
 def _of_a_profile_that_is_gone(ledger: Ledger, record: Record) -> bool:
@@ -115,37 +150,49 @@ async def _withdraw(ledger: Ledger, record: Record) -> bool:
     The pods are changed first, so that no Binding of those days can land.
     """
     why = "the plan for this pod came too late"
-    verdicts = await together(
-        ledger.binder.fence(record.owner.namespace, member, why) for member in record.members.values()
-    )
+    fencing = (ledger.binder.fence(record.owner.namespace, member, why) for member in record.members.values())
+    try:
+        async with asyncio.timeout(LANDING_SECONDS):
+            verdicts = await together(fencing)
+    except (Refused, TimeoutError) as error:
+        log.error("record %s came too late, but its pods cannot be kept from it: %r", record, error)
+        return False
     if Verdict.BOUND in verdicts:
         return False
     log.warning("record %s: its plan came too late; removed", record)
-    await ledger.writer.remove(record.path, uid=record.uid, version=record.version, epoch=ledger.epoch)
+    await ledger.writer.remove(record.path, uid=record.uid, version=record.version)
     return True
 
 
 async def _stamp(ledger: Ledger, record: Record) -> Record | None:
-    """The record as it stands with our epoch in it; None if it is gone."""
-    pauses = Pauses()
+    """The record as it stands with our epoch in it; None if it is gone.
+
+    Where the status cannot be written (the schema, or somebody's policy, has changed since) anything else that moves
+    the object's version fences it as well. One that nobody can write at all stops us no longer than a write of our
+    predecessor's can be under way.
+    """
+    pauses, patience, refused_before = Pauses(), time.monotonic() + LANDING_SECONDS, False
     while True:
         status = {"epoch": ledger.epoch, "phase": record.phase}
-        body = {
-            "metadata": {"resourceVersion": record.version, "uid": record.uid},
-            "status": status if record.said else {**record.status(), **status},
-        }
+        path = record.path if refused_before else f"{record.path}/status"
+        body = _stamped(record, **(status if record.said else {**record.status(), **status}))
+        if refused_before:
+            body["metadata"]["annotations"] = {names.FENCED: str(ledger.epoch)}
+            del body["status"]
         try:
-            written = await ledger.client.patch(f"{record.path}/status", body)
+            written = await ledger.client.patch(path, body)
             record.epoch = ledger.epoch
             record.seen(written)
             return record
         except Refused as refused:
             if refused.status == 404:
                 return None
-            if refused.status == 422:
-                # Somebody wrote into it what the schema does not allow any more; one record stops nobody.
-                log.error("record %s could not be stamped: %s", record, refused)
-                return record
+            if refused.status != 409:
+                log.warning("record %s could not be stamped: %s", record, refused)
+                refused_before = not refused_before
+                if time.monotonic() > patience:
+                    log.error("record %s could not be stamped at all; going on without", record)
+                    return record
             await pauses.rest()
         except Unanswered as error:
             await pauses.rest(error)
@@ -160,7 +207,7 @@ async def _stamp(ledger: Ledger, record: Record) -> Record | None:
         if record.epoch >= ledger.epoch:
             # A rival's that counted as we did, a newer leader's, a hand's, or our own stamp whose answer got lost.
             await ledger.lease.confirm()
-            ledger.epoch = record.epoch + 1
+            ledger.epoch = min(record.epoch + 1, LAST_EPOCH)
 
 
 def resume(ledger: Ledger) -> None:

@@ -10,6 +10,7 @@ import logging
 from typing import Any
 
 from alnair.api import names
+from alnair.api.allocation import LAST_EPOCH
 from alnair.kube import Refused, Unanswered
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import Record
@@ -74,7 +75,7 @@ async def _repair(ledger: Ledger, record: Record, version: str = "") -> None:
             # Whose hand was it? A successor's stamp looks like an edit; adopting its version would disarm the fence.
             await ledger.lease.confirm()
             if (epoch := epoch_of(there)) > record.epoch:
-                record.epoch = epoch + 1
+                record.epoch = min(epoch + 1, LAST_EPOCH)
                 ledger.epoch = max(ledger.epoch, record.epoch)
             record.found(there)
         if not (stripped or edited):
@@ -120,6 +121,4 @@ async def _remove_stranger(ledger: Ledger, manifest: dict[str, Any]) -> None:
     if (meta["namespace"], meta["name"]) in ledger.records:
         return
     log.warning("GPUAllocation %s/%s is not in the ledger; removed", meta["namespace"], meta["name"])
-    await ledger.writer.remove(
-        path, uid=meta["uid"], version=there["metadata"]["resourceVersion"], epoch=ledger.epoch
-    )
+    await ledger.writer.remove(path, uid=meta["uid"], version=there["metadata"]["resourceVersion"])

@@ -10,8 +10,9 @@ epoch into each that is not settled before it plans anything, so that our next w
 that was created after that list is not stamped, and neither is one that was settled. Hence a look *after* every
 creation, after every take-over of an object that we did not write, and after the write that opens a settled record for
 more (`_open`), before the commit (or, where the creation itself decides, before the first Binding). If the lease is
-still ours then, any successor lists later, and stamps what it sees. What is written on a settled record without that
-only gives back, and is as true under a successor as under us.
+still ours then, any successor lists later, and stamps what it sees. Whatever gives more than stands in a settled
+record, and whatever takes its gang back, goes this way, a repair no less than a commit; what is written on it without
+that only gives back, and is as true under a successor as under us.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from collections import OrderedDict
 from typing import Any
 
 from alnair.api import names
+from alnair.api.allocation import LAST_EPOCH
 from alnair.kube import Client, Refused, Unanswered
 from alnair.ledger.lease import LeadershipLost, Lease
-from alnair.ledger.records import BOUND, COMMITTED, LAST_EPOCH, Record, decided
+from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK, Record, decided
 
 log = logging.getLogger(__name__)
 
@@ -109,14 +111,14 @@ class RecordWriter:
     async def write(self, record: Record, *, commit: bool = False) -> None:
         """Make the object's status say what the record says. Returns only when it does.
 
-        A `commit` that is forbidden for good raises Refused, once no earlier try of it can still land: nothing is
-        decided then. Everything later has been decided and is insisted on.
+        What is refused raises Refused, once no earlier try of it can still land: then nothing of it is decided. Only
+        "forbidden" is not believed where it is no `commit`: what was decided before is insisted on.
         """
-        pauses, forbidden, uncertain = Pauses(), 0, False
+        pauses, forbidden, landing = Pauses(), 0, 0.0
         while True:
             self._must_lead()
             try:
-                if commit and record.said == BOUND:
+                if record.said == BOUND and (commit or record.phase == ROLLING_BACK or record.takes_more()):
                     await self._open(record)
                     continue
                 await self._look(record)
@@ -130,13 +132,15 @@ class RecordWriter:
                 elif refused.status == 409:
                     if await self._landed(record):
                         return
-                elif not_now(refused) and (not commit or uncertain or forbidden < REFUSALS):
+                elif not_now(refused) and (not commit or forbidden < REFUSALS):
                     forbidden += 1
+                    await pauses.rest()
+                elif time.monotonic() < landing:
                     await pauses.rest()
                 else:
                     raise
             except Unanswered as error:
-                uncertain = True
+                landing = time.monotonic() + LANDING_SECONDS
                 log.warning("record %s: %s; trying again", record, error)
                 await pauses.rest(error)
 
@@ -164,9 +168,9 @@ class RecordWriter:
 
     async def delete(self, record: Record) -> None:
         """Take the object away. A crash half-way is finished by the next leader, which finds the pods gone."""
-        await self.remove(record.path, uid=record.uid, version=record.version, epoch=record.epoch)
+        await self.remove(record.path, uid=record.uid, version=record.version)
 
-    async def remove(self, path: str, *, uid: str, version: str, epoch: int) -> None:
+    async def remove(self, path: str, *, uid: str, version: str) -> None:
         """First the deletion, then the finalizer, each naming the version that it means. No refusal ends it: half
         deleted, it would hold its places for ever."""
         self._close(uid)
@@ -197,7 +201,7 @@ class RecordWriter:
             there = await self.read(path)
             if there is None or there["metadata"]["uid"] != uid:
                 return
-            await self._must_be_ours(there, epoch)
+            await self._lease.confirm()  # or it is a successor's by now
             version = there["metadata"]["resourceVersion"]
             deleted = "deletionTimestamp" in there["metadata"]
             await pauses.rest()
@@ -273,7 +277,7 @@ class RecordWriter:
         if found <= epoch:
             return epoch
         await self._lease.confirm()
-        return found + 1
+        return min(found + 1, LAST_EPOCH)
 
     def _close(self, uid: str) -> None:
         self._closed[uid] = None

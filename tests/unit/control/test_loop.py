@@ -334,6 +334,29 @@ async def test_a_gang_that_needs_more_than_before_keeps_running() -> None:
 # -- an apiserver that says no -----------------------------------------------------------------------------------
 
 
+async def test_a_lone_pod_whose_binding_is_refused_is_changed_so_that_no_earlier_try_lands() -> None:
+    async with World() as world:
+        world.pod("a", group="")
+        lands = world.server.cuts_off("POST a/binding")
+        with world.server.refusing(bindings, 403):
+            await world.start()
+            await world.settled()
+        assert "PATCH a/status" in world.written()
+        assert lands() == 409
+        assert world.where() == {}
+
+
+async def test_a_leader_that_was_stopped_for_long_binds_no_lone_pod_before_it_has_asked() -> None:
+    async with World() as world:
+        before = await world.start()
+        before.clock.pass_(60)
+        world.lease_expires()
+        world.pod("a", group="")
+        await world.until(lambda: before.gave_up)
+        await before.dies()
+        assert world.where() == {}
+
+
 async def test_a_gang_whose_bindings_are_refused_is_tried_again_after_a_while_and_not_before() -> None:
     async with World(min_member=2) as world:
         world.pods("a", "b")

@@ -190,7 +190,7 @@ async def test_a_restart_concludes_the_same_and_writes_no_more_than_its_stamp() 
         await there.restart()
         await there.settled()
         assert condition(there) == said
-        assert there.written()[before:] == [f"PUT {record_name()}/status"]
+        assert there.written()[before:] == [f"PATCH {record_name()}/status"]
         there.node(hami({}, {}))
         await there.settled()
         assert summary(there)[0] == "True"

@@ -354,3 +354,25 @@ async def test_an_ex_leader_that_rolls_back_evicts_nobody() -> None:
         await world.settled()
         assert world.evicted() == []
         assert world.said()["phase"] == COMMITTED
+
+
+async def test_a_roll_back_of_a_settled_gang_that_lands_late_is_refused_and_evicts_nobody() -> None:
+    async with World() as world:
+        world.pod("a", on="n1", controlled=True)
+        world.wrote(BOUND, "a", min_member=1, complete=True)
+        before = await world.start()
+        await world.settled()
+        written = len(world.written())
+        write = world.server.delays(COMMIT)
+        rolling = asyncio.create_task(before.ledger.roll_back(before.record(), "of the test", whole=True))
+        await world.until(lambda: COMMIT in world.written()[written:])
+        before.deaf = True
+        world.lease_expires()
+        after = await world.process()
+        await after.take_over()
+        write.set()
+        with pytest.raises(LeadershipLost):
+            await rolling
+        await world.settled()
+        assert world.evicted() == []
+        assert world.said()["phase"] == COMMITTED

@@ -407,3 +407,36 @@ async def test_a_caller_that_goes_away_takes_no_answer_from_the_others() -> None
         impatient.cancel()
         gate.set()
         await finishes(patient)
+
+
+async def test_who_was_told_lately_need_not_ask_and_who_was_stopped_for_long_does() -> None:
+    async with arena() as there:
+        lease = there.lease(seconds=15)
+        await lease.acquire()
+        await lease.confirm()
+        there.server.calls.clear()
+        there.clock.pass_(14)
+        await lease.ensure()
+        assert there.server.names() == []
+        there.clock.pass_(2)
+        await lease.ensure()
+        assert there.server.names() == [GET]
+        there.held_by("rival")
+        there.clock.pass_(16)
+        with pytest.raises(LeadershipLost):
+            await lease.ensure()
+
+
+# -- counting ------------------------------------------------------------------------------------------------------
+
+
+async def test_terms_go_on_where_a_lease_cannot_count_any_further() -> None:
+    """Its field has 32 bits, and a hand may write into it, or into a record, whatever fits there."""
+    async with arena() as there:
+        there.held_by("", term=2**31 - 1)
+        lease = there.lease()
+        await lease.acquire()
+        assert (lease.term, there.spec["leaseTransitions"]) == (2**31, 2**31 - 1)
+        await lease.count_from(3_000_000_000)
+        assert (lease.term, there.spec["leaseTransitions"]) == (3_000_000_000, 2**31 - 1)
+        assert there.server.names().count(PUT) == 1, "nothing was left to say"

@@ -62,6 +62,20 @@ async def test_a_place_is_taken_at_once_and_stands_in_the_record_when_the_size_i
         assert [place.holding for place in there.values()] == [holding]
 
 
+async def test_no_other_write_tells_of_a_place_before_the_size_is_written() -> None:
+    """Such a write would not have looked at the lease, and if the size is refused the place would stay there."""
+    async with World(nodes=[N1]) as world:
+        record = await running(world, "a")
+        ledger = world.leader.ledger
+        places = reserve(world, record, free(world))
+        async with ledger.writing(record):
+            await ledger.writer.write(record)
+        assert "reserved" not in world.said()
+        assert world.said()["gpus"] == 1
+        await ledgered.write_size(ledger, record, 2, places)
+        assert len(world.said()["reserved"]) == 1
+
+
 async def test_nobody_else_gets_a_kept_card_and_the_member_to_come_does() -> None:
     async with World(nodes=[N1]) as world:
         record = await running(world, "a")

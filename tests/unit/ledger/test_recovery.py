@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 
 from alnair.api import names
+from alnair.api.allocation import LAST_EPOCH
+from alnair.ledger import recovery
 from alnair.ledger.records import BOUND, COMMITTED, PENDING, ROLLING_BACK
 from alnair.state.holding import Holding
 from harness.builders import node
-from unit.control.world import PODS, World, record_name, record_writes
+from unit.control.world import LEASE, PODS, RECORDS, World, record_name, record_writes
 
 KEPT = 61
 
@@ -211,10 +215,67 @@ async def test_stamps_that_are_forbidden_for_a_while_are_made_when_they_are_allo
     async with World() as world:
         world.pod("a", on="n1")
         world.wrote(BOUND, "a", min_member=1, complete=True)
-        world.server.refuses(f"PUT {record_name()}/status", 403, times=10)
+        world.server.refuses(f"PATCH {record_name()}/status", 403, times=5)
         leader = await world.start()
         await world.settled()
         assert world.said()["epoch"] == leader.ledger.epoch
+
+
+async def test_a_settled_record_that_cannot_be_stamped_holds_up_no_other() -> None:
+    async with World() as world:
+        world.pods("a", "b", on="n1")
+        world.wrote(BOUND, "a", min_member=1, complete=True)
+        world.wrote(BOUND, "b", min_member=1, complete=True, group_uid="uid-of-another")
+        with world.server.refusing(lambda call: call.name == f"PATCH {record_name()}/status", 403) as refused:
+            leader = await world.start()
+            await world.until(lambda: world.said("uid-of-another")["epoch"] == leader.ledger.epoch)
+            await world.settled()
+            assert len(refused) == recovery.ROUNDS, "and is given up"
+
+
+async def test_a_record_whose_status_cannot_be_written_is_fenced_by_a_word_beside_it() -> None:
+    async with World() as world:
+        world.pod("a", on="n1")
+        world.wrote(COMMITTED, "a", min_member=1, complete=True)
+        path = f"{RECORDS}/{record_name()}"
+        before = deepcopy(world.server.objects[path])
+        with world.server.refusing(lambda call: call.name == f"PATCH {record_name()}/status", 422):
+            leader = await world.process()
+            await leader.take_over()
+        there = world.server.objects[path]
+        assert there["metadata"]["annotations"][names.FENCED] == str(leader.ledger.epoch)
+        assert there["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]
+        assert leader.record().version == there["metadata"]["resourceVersion"]
+        await leader.look_around()
+        await leader.carry_on()
+        await world.settled()
+        assert world.said()["epoch"] == leader.ledger.epoch
+
+
+async def test_a_record_that_nobody_can_write_is_taken_over_when_nothing_can_be_under_way_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recovery, "LANDING_SECONDS", 0.05)
+    async with World() as world:
+        world.pod("a", on="n1")
+        world.wrote(COMMITTED, "a", min_member=1, complete=True)
+        with world.server.refusing(lambda call: call.method == "PATCH" and RECORDS in call.path, 403) as no:
+            leader = await world.process()
+            await leader.take_over()
+        assert len(no) > 2
+        assert "uid-a" in leader.state.holdings
+
+
+async def test_an_epoch_that_a_hand_wrote_as_high_as_it_goes_stops_nobody() -> None:
+    async with World() as world:
+        world.pod("a", on="n1")
+        world.wrote(COMMITTED, "a", min_member=1, complete=True, epoch=LAST_EPOCH)
+        leader = await world.start()
+        world.pod("b")
+        await world.settled()
+        assert leader.ledger.epoch == LAST_EPOCH
+        assert world.listed() == {record_name(): ["a", "b"]}
+        assert world.server.objects[LEASE]["spec"]["leaseTransitions"] == 2**31 - 1
 
 
 # -- lost records ------------------------------------------------------------------------------------------------

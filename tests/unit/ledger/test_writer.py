@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,7 +12,7 @@ from alnair.api import names
 from alnair.kube import Client, Refused
 from alnair.ledger import writer
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
-from alnair.ledger.records import COMMITTED, Member, Owner, Record
+from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK, Member, Owner, Record
 from alnair.ledger.writer import RecordWriter, says_the_same
 from unit.apiserver import Store
 from unit.builders import HandClock, holds, part
@@ -27,6 +28,7 @@ def a_record(epoch: int = 1) -> Record:
 
 NAME = a_record().key[1]
 CREATE, COMMIT = "POST team/gpuallocations", f"PUT {NAME}/status"
+OPENING = f"PATCH {NAME}/status"
 DELETE, READ, FINISH = (
     f"DELETE gpuallocations/{NAME}",
     f"GET gpuallocations/{NAME}",
@@ -171,6 +173,106 @@ async def test_an_object_that_is_not_acceptable_is_refused() -> None:
         with pytest.raises(Refused, match="422 Invalid"):
             await write.create(record)
         assert not record.exists
+
+
+async def test_a_commit_that_is_refused_is_not_given_up_while_an_earlier_try_may_land() -> None:
+    async with writing() as (server, write, _):
+        record = a_record()
+        await write.create(record)
+        lands = server.cuts_off(COMMIT)
+        server.refuses(COMMIT, 422, "Invalid", times=3)
+        committing = asyncio.create_task(write.write(record, commit=True))
+        await server.until(lambda: server.names().count(COMMIT) > 2)
+        assert not committing.done()
+        assert lands() == 200
+        await committing
+        assert says(server, record)
+
+
+async def test_a_commit_that_is_refused_is_given_up_once_none_can_land(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(writer, "LANDING_SECONDS", 0.05)
+    async with writing() as (server, write, _):
+        record = a_record()
+        await write.create(record)
+        server.cuts_off(COMMIT)
+        refusing = server.refusing(lambda call: call.name == COMMIT and server.names().count(COMMIT) > 1, 422)
+        with refusing, pytest.raises(Refused):
+            await write.write(record, commit=True)
+        assert server.names().count(COMMIT) > 2
+
+
+# -- settled records -----------------------------------------------------------------------------------------------
+
+
+async def settled(server: Store, write: RecordWriter) -> Record:
+    record = a_record()
+    await write.create(record)
+    record.phase, record.satisfied = BOUND, True
+    await write.write(record)
+    server.calls.clear()
+    return record
+
+
+async def test_what_only_gives_back_is_written_on_a_settled_record_as_it_is() -> None:
+    async with writing() as (server, write, _):
+        record = await settled(server, write)
+        gone = record.members.pop("uid-p")
+        place = record.new_place(gone.holding, reason="Replacement", until="2026-01-01T00:00:00Z", pod=None)
+        record.places[place.key] = place
+        await write.write(record)
+        assert server.names() == [COMMIT], "that its place is kept gives nobody more"
+        del record.places[place.key]
+        await write.write(record)
+        assert server.names() == [COMMIT, COMMIT]
+
+
+@pytest.mark.parametrize("how", ["a member", "as much again", "a roll-back"])
+async def test_what_gives_more_or_takes_all_back_opens_a_settled_record_and_looks_at_the_lease(
+    how: str,
+) -> None:
+    async with writing() as (server, write, _):
+        record = await settled(server, write)
+        if how == "a roll-back":
+            record.phase = ROLLING_BACK
+        else:
+            part_of = part("n1", 0, 6144) if how == "as much again" else part("n1", 1, 100)
+            record.members["uid-q"] = Member("uid-q", "q", holds("n1", part_of))
+        await write.write(record)
+        assert server.names() == [OPENING, "GET leases/alnair", COMMIT]
+        assert says(server, record)
+
+
+async def test_what_a_hand_took_out_is_put_back_only_by_who_still_leads() -> None:
+    async with writing() as (server, write, _):
+        record = await settled(server, write)
+        there = server.objects[record.path]
+        server.put(record.path, {**there, "status": {**there["status"], "pods": []}})
+        record.found(server.objects[record.path])
+        server.first("GET leases/alnair", lambda: server.put(LEASE, {"spec": {"holderIdentity": "rival"}}))
+        with pytest.raises(LeadershipLost):
+            await write.write(record)
+        assert server.objects[record.path]["status"]["pods"] == []
+
+
+# -- deletions -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_deletion_that_met_another_write_is_carried_on_only_by_who_still_leads() -> None:
+    """The epoch alone does not tell: a successor's may be no higher, where the Lease was deleted."""
+    async with writing() as (server, write, _):
+        record = await settled(server, write)
+
+        def taken_over() -> None:
+            there = server.objects[record.path]
+            server.put(record.path, {**there, "status": {**there["status"], "phase": COMMITTED}})
+            server.put(LEASE, {"spec": {"holderIdentity": "rival"}})
+
+        server.first(DELETE, taken_over)
+        with pytest.raises(LeadershipLost):
+            await write.delete(record)
+        assert "deletionTimestamp" not in server.objects[record.path]["metadata"]
 
 
 async def test_a_record_goes_by_deletion_and_then_its_finalizer() -> None:
