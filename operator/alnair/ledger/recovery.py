@@ -19,13 +19,13 @@ from dataclasses import replace
 from typing import Any
 
 from alnair.api import names
+from alnair.api.allocation import LAST_EPOCH
 from alnair.kube import Refused, Unanswered
 from alnair.ledger import places
 from alnair.ledger.binding import Verdict
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import (
     BOUND,
-    LAST_EPOCH,
     PATH,
     ROLLING_BACK,
     Member,
