@@ -19,6 +19,7 @@ from bench.watcher import BindWatcher
 GROUPS = manifests.GROUPS["alnair"]
 AT_ONCE = 24
 STALL_SECONDS = 120.0
+STARTING_SECONDS = 2.0
 
 
 class World:
@@ -100,12 +101,16 @@ class World:
         await self.watcher.done(stall_seconds=STALL_SECONDS)
 
     async def fill(self, pods: int) -> None:
-        """Until that many pods are there, and all that fit are bound."""
+        """Until that many pods are there, and all that fit run: kwok takes longer to say so than they took to be bound,
+        and the apiserver has no time for anybody else until then."""
         new = []
         while self.population.pods < pods:
             new.append(self.population.comes())
         await self.bring(new)
         await self.all_bound(new)
+        starting = {"fieldSelector": "spec.nodeName!=,status.phase=Pending", "limit": "1"}
+        while (await self.api.get(manifests.PODS, **starting))["items"]:
+            await asyncio.sleep(STARTING_SECONDS)
 
     def waiting(self) -> list[float]:
         """For how long each pod that fits and is not bound has been waiting, in seconds."""
