@@ -109,7 +109,9 @@ class World:
         await self.bring(new)
         await self.all_bound(new)
         starting = {"fieldSelector": "spec.nodeName!=,status.phase=Pending", "limit": "1"}
-        while (await self.api.get(manifests.PODS, **starting))["items"]:
+        while True:
+            if not (await self.api.get(manifests.PODS, **starting))["items"]:
+                return
             await asyncio.sleep(STARTING_SECONDS)
 
     def waiting(self) -> list[float]:

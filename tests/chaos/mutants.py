@@ -293,17 +293,17 @@ MUTANTS: Final = {
     ),
     "pods-listed-before-the-records": Mutant(
         "a new leader knows the pods as they were when it began to stand by",
-        ("gang-4 1:kill-before",),
+        ("gang-4 1:kill-before", "grown 8:kill-before", "grown 9:kill-before"),
         _pods_listed_before_the_records,
     ),
     "take-over-without-stamps": Mutant(
         "a new leader does not write its epoch into records that are not settled",
-        ("overtaken 9:kill-late=2 10:slow=4 11:slow=4",),
+        tuple(f"overtaken {at}:kill-late=2 {at + 1}:slow=4 {at + 2}:slow=4" for at in (9, 8, 10, 7, 11)),
         _take_over_without_stamps,
     ),
     "grow-without-opening": Mutant(
         "more is committed in a settled record without a word before",
-        ("overtaken 8:kill-late=2 9:slow=4 10:slow=4",),
+        tuple(f"overtaken {at}:kill-late=2 {at + 1}:slow=4 {at + 2}:slow=4" for at in (8, 7, 9, 6, 10)),
         _grow_without_opening,
     ),
     "retarget-without-touching-the-pod": Mutant(
