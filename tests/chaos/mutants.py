@@ -200,7 +200,7 @@ def _pods_listed_before_the_records() -> None:
         await acquire(self)
 
     async def what_was_seen(self: Any) -> str:
-        if self._path != "/api/v1/pods" or not listed:
+        if self.name != "Pod" or not listed:
             return await list_now(self)
         page = self._page.decode(listed.pop())
         self._sink.replace([thing for raw in page.items if (thing := self._decode(raw)) is not None])

@@ -185,15 +185,11 @@ class Ledger:
                 raise RecordMoved(str(record))
             record.phase, record.members = COMMITTED, {**left, **added}
             record.places = {key: place for key, place in places.items() if key not in taken}
-            fresh = [place for place in places.values() if place.planned]
-            for place in fresh:
-                place.planned = False
+            record.decide_places()
             try:
                 record.must_fit()
                 await self.writer.commit(record, fresh=not before[2])
             except (Refused, TooLarge) as refused:
-                for place in fresh:
-                    place.planned = True
                 if before[2]:
                     record.phase, record.satisfied, record.members = before
                     record.places = places

@@ -178,6 +178,11 @@ class Record:
         name = f"p{max(numbers, default=0) + 1}"
         return Place(self._place_key(name), name, holding, reason, until, pod=pod)
 
+    def decide_places(self) -> None:
+        """The next write tells of those, too, that were only taken in memory."""
+        for place in self.places.values():
+            place.planned = False
+
     def _place_key(self, name: str) -> str:
         return f"{self}#{name}#{next(_serial)}"  # no UID has such characters
 
