@@ -25,6 +25,9 @@ from chaos.plane import Plane
 from chaos.run import Run
 from chaos.slot import Slot
 
+KOPF_SECONDS = 2.0
+"""Until Kopf of a new process watches: a group that comes before is heard of later, and writes have other numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Catch:
@@ -63,6 +66,7 @@ async def catch(slot: Slot, court: Court, name: str) -> Catch:
     began = time.monotonic()
     slot.environment = environment(name)
     await slot.start_anew()
+    await asyncio.sleep(KOPF_SECONDS)
     try:
         for history in MUTANTS[name].histories:
             outcome = await Run(slot, parse(history), court).carry_out()
