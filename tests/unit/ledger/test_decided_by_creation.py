@@ -164,6 +164,19 @@ async def test_a_plan_that_came_late_is_not_taken_over_by_a_leader_that_dies_ear
         assert world.where() == {"c": "n1"}
 
 
+async def test_a_plan_that_came_late_and_cannot_be_withdrawn_stops_no_take_over() -> None:
+    """Somebody's policy refuses every change of its pods. Then it is carried to its end, as far as that goes."""
+    async with counted_world() as world:
+        world.server.put(f"{RECORDS}/other", _stamped(6))
+        left_a_plan(world, "a", "b", epoch=5)
+        world.pods("a", "b", like=TRAINER)
+        world.server.refuses("PATCH a/status", 422, "Invalid")
+        leader = await world.start()
+        await world.settled()
+        assert not leader.gave_up
+        assert world.where() == {"a": "n1", "b": "n1"}
+
+
 async def test_bindings_under_way_do_not_land_once_their_plan_was_taken_back() -> None:
     """The first leader is paused with its Bindings on the way; the second dies before it has listed anything."""
     async with counted_world() as world:
