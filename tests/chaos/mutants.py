@@ -214,7 +214,7 @@ def _pods_listed_before_the_records() -> None:
 def _take_over_without_stamps() -> None:
     from alnair.ledger import recovery
 
-    async def unwritten(ledger: Any, record: Any) -> Any:
+    async def unwritten(ledger: Any, record: Any, patience: float) -> Any:
         return record
 
     recovery._stamp = unwritten

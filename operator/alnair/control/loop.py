@@ -22,6 +22,7 @@ from alnair.control.profiles import Profiles
 from alnair.control.promises import Promises
 from alnair.control.queue import Queue
 from alnair.control.reports import Reports
+from alnair.kube import Refused
 from alnair.kube.clock import Clock
 from alnair.ledger import places, recovery
 from alnair.ledger.binding import Verdict
@@ -29,6 +30,7 @@ from alnair.ledger.errors import CommitRefused, RecordMoved
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import Member as RecordMember
 from alnair.ledger.records import Owner, Record
+from alnair.ledger.writer import LANDING_SECONDS
 from alnair.scheduling import exact, search
 from alnair.scheduling.board import Boards
 from alnair.scheduling.exact import Problem, Solution
@@ -361,9 +363,7 @@ class Loop:
             await self._ledger.lease.ensure()
             verdict = await self._ledger.binder.bind(pod.namespace, member)
             if verdict is Verdict.REFUSED:
-                # Only once the pod was changed can no earlier try land.
-                why = "the Binding was refused"
-                verdict = await self._ledger.binder.fence(pod.namespace, member, why) or verdict
+                verdict = await self._fenced(pod.namespace, member)
             if bound := verdict is Verdict.BOUND:
                 self.now_bound(pod.uid, holding, scheduler)
                 gang.observe_bind_time(self._clock.now(), self._metrics.bind_seconds.observe)
@@ -383,6 +383,17 @@ class Loop:
             if self._state.holdings.get(pod.uid) is holding:
                 self._state.release(pod.uid)  # from here on the pod itself says where it is
             self._finished(gang)
+
+    async def _fenced(self, namespace: str, member: RecordMember) -> Verdict:
+        """What became of a pod whose Binding was refused. Only once it was changed can no earlier try land; or when the
+        apiserver has given up on that."""
+        why = "the Binding was refused"
+        try:
+            async with asyncio.timeout(LANDING_SECONDS):
+                return await self._ledger.binder.fence(namespace, member, why) or Verdict.REFUSED
+        except (Refused, TimeoutError) as error:
+            log.error("pod %s/%s: %s, and it may not be changed: %r", namespace, member.name, why, error)
+            return Verdict.REFUSED
 
     def now_bound(self, uid: str, holding: Holding, scheduler: str) -> None:
         """The apiserver accepted the Binding: know it at once, the pod stream will say the same a moment later.

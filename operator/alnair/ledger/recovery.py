@@ -14,6 +14,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import uuid
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -43,7 +45,7 @@ from alnair.state.pods import Pod
 log = logging.getLogger(__name__)
 
 AT_ONCE = 32
-ROUNDS = 10  # over settled records that are not stamped yet
+REFUSALS = 10  # of a settled record's stamp: nothing hangs on it
 
 
 Settled = list[tuple[Record, str]]
@@ -68,13 +70,13 @@ async def stamp_open(ledger: Ledger, *, listed: Callable[[], object] = lambda: N
     # The Lease counts holders, but it can be deleted; the records remember.
     await ledger.lease.count_from(max((min(record.epoch + 1, LAST_EPOCH) for record in found), default=1))
     ledger.epoch = ledger.lease.term
-    gate = asyncio.Semaphore(AT_ONCE)
+    gate, patience = asyncio.Semaphore(AT_ONCE), time.monotonic() + LANDING_SECONDS
 
     async def stamp(record: Record) -> None:
         async with gate:
             if _came_late(ledger, record) and await _withdraw(ledger, record):
                 return
-            stamped = await _stamp(ledger, record)
+            stamped = await _stamp(ledger, record, patience)
         if stamped is not None:
             ledger.load(stamped)
 
@@ -89,32 +91,49 @@ async def stamp_open(ledger: Ledger, *, listed: Callable[[], object] = lambda: N
 
 async def stamp_settled(ledger: Ledger, settled: Settled) -> None:
     """Nothing hangs on when, but in the end a predecessor loses every write that it has still under way."""
-    pauses = Pauses()
-    for _ in range(ROUNDS):
-        settled = [each for each in settled if not await _stamp_settled(ledger, *each)]
-        if not settled:
-            return
-        await pauses.rest()
-    log.error("%d settled records could not be stamped, such as %s", len(settled), settled[0][0])
+    pauses, refusals = Pauses(), Counter[Record]()
+    while settled:
+        left: Settled = []
+        for record, version in settled:
+            try:
+                done = await _stamp_settled(ledger, record, version)
+            except Refused as refused:
+                refusals[record] += 1
+                if done := refusals[record] >= REFUSALS:
+                    log.error("record %s could not be stamped: %s", record, refused)
+            left += [] if done else [(record, version)]
+        if settled := left:
+            await pauses.rest()
 
 
 async def _stamp_settled(ledger: Ledger, record: Record, version: str) -> bool:
-    """Whether that is done, or was done by another write. One try: others are not to wait for a record that somebody's
-    policy refuses."""
+    """Whether that is done, or was done by another write. One try: others are not to wait for a record that somebody
+    else writes, or that somebody's policy refuses."""
+    if record.lock.locked():
+        return False
     async with ledger.lull.errand(), ledger.writing(record):
         if record.version != version or record.closing:
             return True
+        body = _stamped(record, epoch=record.epoch)
         try:
-            record.seen(
-                await ledger.client.patch(f"{record.path}/status", _stamped(record, epoch=record.epoch))
-            )
+            record.seen(await ledger.client.patch(f"{record.path}/status", body))
         except Refused as refused:
-            log.info("record %s could not be stamped: %s", record, refused)
-            return refused.status in (404, 409)  # its event tells the ledger
+            if refused.status not in (404, 409):  # of these its event tells the ledger
+                raise
         except Unanswered as error:
             log.info("record %s could not be stamped: %s", record, error)
             return False
         return True
+
+
+async def _fence(ledger: Ledger, record: Record, *, beside: bool) -> dict[str, Any]:
+    if beside:
+        mark = {names.FENCED: f"{ledger.epoch}-{uuid.uuid4().hex}"}
+        meta = {"resourceVersion": record.version, "uid": record.uid, "annotations": mark}
+        return await ledger.client.patch(record.path, {"metadata": meta})
+    status = {"epoch": ledger.epoch, "phase": record.phase}
+    body = _stamped(record, **(status if record.said else {**record.status(), **status}))
+    return await ledger.client.patch(f"{record.path}/status", body)
 
 
 def _stamped(record: Record, **status: Any) -> dict[str, Any]:
@@ -160,42 +179,42 @@ async def _withdraw(ledger: Ledger, record: Record) -> bool:
     if Verdict.BOUND in verdicts:
         return False
     log.warning("record %s: its plan came too late; removed", record)
-    await ledger.writer.remove(record.path, uid=record.uid, version=record.version)
+    removal = ledger.writer.remove(record.path, uid=record.uid, version=record.version)
+    ledger.spawn(removal, f"remove {record}")  # nobody can be bound by it any more
     return True
 
 
-async def _stamp(ledger: Ledger, record: Record) -> Record | None:
+async def _stamp(ledger: Ledger, record: Record, patience: float) -> Record | None:
     """The record as it stands with our epoch in it; None if it is gone.
 
-    Where the status cannot be written (the schema, or somebody's policy, has changed since) anything else that moves
-    the object's version fences it as well. One that nobody can write at all stops us no longer than a write of our
-    predecessor's can be under way.
+    Where the status cannot be written (the schema, or somebody's policy, has changed since), or says the same already,
+    anything else that moves the object's version fences it as well. One that nobody can write at all stops us until
+    `patience` is over: no longer than a write of our predecessor's can be under way.
     """
-    pauses, patience, refused_before = Pauses(), time.monotonic() + LANDING_SECONDS, False
+    pauses, beside = Pauses(), False
     while True:
-        status = {"epoch": ledger.epoch, "phase": record.phase}
-        path = record.path if refused_before else f"{record.path}/status"
-        body = _stamped(record, **(status if record.said else {**record.status(), **status}))
-        if refused_before:
-            body["metadata"]["annotations"] = {names.FENCED: str(ledger.epoch)}
-            del body["status"]
+        before, trouble = record.version, ""
         try:
-            written = await ledger.client.patch(path, body)
+            record.seen(await _fence(ledger, record, beside=beside))
             record.epoch = ledger.epoch
-            record.seen(written)
-            return record
+            if record.version != before:
+                return record
+            beside = True
+            continue
         except Refused as refused:
             if refused.status == 404:
                 return None
-            if refused.status != 409:
-                log.warning("record %s could not be stamped: %s", record, refused)
-                refused_before = not refused_before
-                if time.monotonic() > patience:
-                    log.error("record %s could not be stamped at all; going on without", record)
-                    return record
+            trouble = str(refused) if refused.status != 409 else ""
             await pauses.rest()
         except Unanswered as error:
+            trouble = str(error) if error.status == 500 else ""  # a webhook that does not work
             await pauses.rest(error)
+        if trouble:
+            log.warning("record %s could not be stamped: %s", record, trouble)
+            beside = not beside
+            if time.monotonic() > patience:
+                log.error("record %s could not be stamped at all; going on without", record)
+                return record
         there = await ledger.writer.read(record.path)
         if there is None:
             return None

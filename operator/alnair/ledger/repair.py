@@ -89,6 +89,7 @@ async def _repair(ledger: Ledger, record: Record, version: str = "") -> None:
                 await ledger.writer.write(record)
         except (Refused, Unanswered) as error:
             log.error("record %s could not be restored: %s", record, error)
+            ledger.settle_soon(record)
 
 
 async def _rewrite(ledger: Ledger, record: Record, uid: str) -> None:

@@ -346,6 +346,21 @@ async def test_a_lone_pod_whose_binding_is_refused_is_changed_so_that_no_earlier
         assert world.where() == {}
 
 
+@pytest.mark.parametrize("status", [403, 422])
+async def test_a_lone_pod_that_nobody_may_bind_or_change_is_told_so(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "LANDING_SECONDS", 0.05)
+    async with World() as world:
+        world.pod("a", group="")
+        of_pods = world.server.refusing(lambda call: call.path.endswith(("/binding", "/a/status")), status)
+        with of_pods:
+            await world.start()
+            await world.settled()
+            (gang,) = world.leader.roster.gangs.values()
+            assert gang.refusal_reason == "BindingRefused"
+
+
 async def test_a_leader_that_was_stopped_for_long_binds_no_lone_pod_before_it_has_asked() -> None:
     async with World() as world:
         before = await world.start()

@@ -230,7 +230,23 @@ async def test_a_settled_record_that_cannot_be_stamped_holds_up_no_other() -> No
             leader = await world.start()
             await world.until(lambda: world.said("uid-of-another")["epoch"] == leader.ledger.epoch)
             await world.settled()
-            assert len(refused) == recovery.ROUNDS, "and is given up"
+            assert len(refused) == recovery.REFUSALS, "and is given up"
+
+
+async def test_a_settled_record_that_somebody_writes_holds_up_no_other() -> None:
+    async with World() as world:
+        world.pods("a", "b", on="n1")
+        world.wrote(BOUND, "a", min_member=1, complete=True)
+        world.wrote(BOUND, "b", min_member=1, complete=True, group_uid="uid-of-another")
+        leader = await world.process()
+        await leader.take_over()
+        await leader.look_around()
+        async with leader.record().lock:
+            await leader.carry_on()
+            await world.until(lambda: world.said("uid-of-another")["epoch"] == leader.ledger.epoch)
+            assert world.said()["epoch"] < leader.ledger.epoch
+        await world.settled()
+        assert world.said()["epoch"] == leader.ledger.epoch
 
 
 async def test_a_record_whose_status_cannot_be_written_is_fenced_by_a_word_beside_it() -> None:
@@ -243,7 +259,7 @@ async def test_a_record_whose_status_cannot_be_written_is_fenced_by_a_word_besid
             leader = await world.process()
             await leader.take_over()
         there = world.server.objects[path]
-        assert there["metadata"]["annotations"][names.FENCED] == str(leader.ledger.epoch)
+        assert there["metadata"]["annotations"][names.FENCED].startswith(f"{leader.ledger.epoch}-")
         assert there["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]
         assert leader.record().version == there["metadata"]["resourceVersion"]
         await leader.look_around()
@@ -264,6 +280,20 @@ async def test_a_record_that_nobody_can_write_is_taken_over_when_nothing_can_be_
             await leader.take_over()
         assert len(no) > 2
         assert "uid-a" in leader.state.holdings
+
+
+async def test_a_stamp_that_changes_nothing_is_no_fence() -> None:
+    """Epochs have come to their end: the object is changed in another way."""
+    async with World() as world:
+        world.pod("a", on="n1")
+        world.wrote(COMMITTED, "a", min_member=1, complete=True, epoch=LAST_EPOCH)
+        versions = set()
+        for _ in range(3):
+            world.lease_expires()
+            leader = await world.process()
+            await leader.take_over()
+            versions.add(world.server.objects[f"{RECORDS}/{record_name()}"]["metadata"]["resourceVersion"])
+        assert len(versions) == 3
 
 
 async def test_an_epoch_that_a_hand_wrote_as_high_as_it_goes_stops_nobody() -> None:

@@ -203,6 +203,18 @@ async def test_a_commit_that_is_refused_is_given_up_once_none_can_land(
         assert server.names().count(COMMIT) > 2
 
 
+async def test_a_commit_that_landed_long_ago_is_no_refused_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever forbids is asked before anybody looks at the version: that it landed is in no answer."""
+    monkeypatch.setattr(writer, "LANDING_SECONDS", 0.05)
+    async with writing() as (server, write, _):
+        record = a_record()
+        await write.create(record)
+        server.loses_the_answer_of(COMMIT)
+        with server.refusing(lambda call: call.name == COMMIT and server.names().count(COMMIT) > 1, 403):
+            await write.write(record, commit=True)
+        assert says(server, record)
+
+
 # -- settled records -----------------------------------------------------------------------------------------------
 
 
