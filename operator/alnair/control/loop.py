@@ -83,6 +83,9 @@ class Loop:
         self._solver = Solver(EXACT_SECONDS)
         self._wake = asyncio.Event()
         self._in_flight: dict[Gang, asyncio.TimerHandle] = {}  # each with the end of its slot
+        self.rested = (
+            asyncio.Event()
+        )  # everybody who was there at the beginning was tried, and what came of it is done
         self._off_duty: frozenset[str] = frozenset()  # profiles whose fallback stood in when we last looked
         self._alone: set[str] = set()  # UIDs of pods that are being bound without a record
         self.place_seconds = Elastic().place_seconds
@@ -122,6 +125,8 @@ class Loop:
             while len(self._in_flight) < IN_FLIGHT and (gang := self._queue.next()) is not None:
                 self._try(gang)
                 await asyncio.sleep(0)  # events first: the next gang is planned on what is known by then
+            if not self._in_flight:
+                self.rested.set()
 
     # -- one gang ------------------------------------------------------------------------------------------------
 

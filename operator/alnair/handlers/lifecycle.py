@@ -79,7 +79,7 @@ STAND_BY_SECONDS = 2.0  # who does not lead after this stands by
 KOPF_SECONDS = (
     20.0  # how long Kopf waits for the first lists: the liveness probe is Kopf's, and waits a minute
 )
-RUSH_SECONDS = 3.0  # after its first lists a new leader only binds, for as long at most
+RUSH_SECONDS = 3.0  # at most, in which a new leader only binds whom it found waiting
 TOKEN_SECONDS = 300.0  # how long Kopf may use a token before it asks again; ours is read anew on each call
 
 
@@ -209,7 +209,6 @@ class Operator:
         """What a leader does, from the first look at the records to the end of its time."""
         gc.disable()  # until `spare_the_collector`: nothing of what the lists bring is garbage
         clock, metrics, config = self._clock, self._metrics, self._config.config
-        began = clock.now()
 
         def rule_failed(name: str, failure: RuleFailed) -> None:
             note = f"profile {name}: {failure}; its fallback stands in for a while"
@@ -347,11 +346,10 @@ class Operator:
             await lease.confirm()
             recovery.resume(ledger)
             scheduling.adopt_strays()
-            # Whoever waited for a leader goes first; the rest may take as long again as the lists took.
-            rush = min(clock.now() - began, RUSH_SECONDS)
+            calm = asyncio.Event()
             lull.busy(True, who="a new leader")
-            asyncio.get_running_loop().call_later(rush, self._calm_down, lull)
-            tasks.start(resync.run(after=rush), "resync")
+            tasks.start(resync.run(calm), "resync")
+            ledger.spawn(self._calm_down(scheduling, lull, calm), "calm down")
             stamping = ledger.spawn(recovery.stamp_settled(ledger, settled), "stamp what is settled")
             tasks.start(reports.run(), "reports")
             tasks.start(events.run(), "events")
@@ -400,8 +398,12 @@ class Operator:
                     await ledger.drain(GRACE_SECONDS)
                 await ledger.close()
 
-    def _calm_down(self, lull: Lull) -> None:
+    async def _calm_down(self, scheduling: Loop, lull: Lull, calm: asyncio.Event) -> None:
+        """Whoever waited for a leader is bound first; what can wait does."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(scheduling.rested.wait(), RUSH_SECONDS)
         lull.busy(False, who="a new leader")
+        calm.set()
         self._unhurried.set()
 
     def _show_the_way(self, client: Client, tasks: _Tasks, port: int) -> None:

@@ -42,9 +42,10 @@ class Resync:
         self._ledger = ledger
         self._reconciler = reconciler
 
-    async def run(self, *, after: float = 0.0) -> None:
+    async def run(self, calm: asyncio.Event) -> None:
+        """`calm`: from then on there is time."""
+        await calm.wait()
         due = self.records  # the rest was listed by `until_done`
-        await asyncio.sleep(after)
         while True:
             try:
                 await due()
