@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from alnair.sandbox.access import Access, CommandFailed
-from harness.api import Api, Refused, at
-from harness.builders import pod
+from harness.api import Api, at
 from harness.operator import Release
 
 
@@ -16,13 +15,14 @@ def test_profiles_carry_the_names_of_the_test(release: Release) -> None:
         assert f"schedulerName: {name}\n" in config
 
 
-async def test_the_token_is_the_charts_service_account(cluster: Access, release: Release) -> None:
+async def test_the_token_is_the_charts_service_account(release: Release) -> None:
     async with Api.from_kubeconfig(release.kubeconfig) as operator:
         assert isinstance(await operator.items(at("pods")), list)
         assert isinstance(await operator.items(at("gpuallocations")), list)
-        with pytest.raises(Refused, match="403"):
-            await operator.create(pod("a").manifest(), namespace=release.namespace)
-        with pytest.raises(Refused, match="403"):
-            await operator.items(at("secrets", release.namespace))
-    with pytest.raises(CommandFailed, match="cannot delete"):
-        cluster.kubectl("delete", "pod", "any", kubeconfig=release.kubeconfig)
+
+
+@pytest.mark.parametrize("what", ["create pods", "delete pods", "list secrets"])
+def test_what_the_chart_does_not_grant_may_not_be_done(cluster: Access, release: Release, what: str) -> None:
+    """Asked and not tried: what operators try in vain fails the run (see `harness.rights`)."""
+    with pytest.raises(CommandFailed, match=r"\nno$"):
+        cluster.kubectl("auth", "can-i", *what.split(), kubeconfig=release.kubeconfig)
