@@ -74,7 +74,9 @@ class Slot:
         return program
 
     async def start_again(self, program: str) -> None:
+        """And kwok, which does not try again what failed meanwhile as a kubelet would: a new one looks at every pod."""
         await asyncio.to_thread(self._kept.start_again, program)
+        await asyncio.to_thread(self._kept.restart, "kwok")
 
     # -- operators
 
