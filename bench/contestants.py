@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from alnair.sandbox import installation
+from alnair.sandbox.control_plane import reserve_port
 from alnair.sandbox.processes import Child
 from bench.cluster import GATES, Cluster
 from bench.manifests import Grouping
@@ -40,6 +41,8 @@ class Contestant:
     grouping: Grouping
     child: Child
     ready: Callable[[], bool]
+    held: socket.socket | None = None
+    """Keeps its port for it."""
 
 
 def contestant(name: str, cluster: Cluster, *, run: str) -> Contestant:
@@ -94,7 +97,8 @@ def kube_scheduler(
         ),
         "utf-8",
     )
-    port = free_port()
+    held = reserve_port()
+    port = int(held.getsockname()[1])
     command: list[str | Path] = [
         cluster.control_plane.binaries["kube-scheduler"],
         f"--config={file}",
@@ -103,6 +107,7 @@ def kube_scheduler(
         f"--authorization-kubeconfig={kubeconfig}",
         "--bind-address=127.0.0.1",
         f"--secure-port={port}",
+        "--permit-port-sharing",
     ]
     if gang:
         command.append(
@@ -110,7 +115,7 @@ def kube_scheduler(
         )
     child = Child(name, command, log=log, directory=cluster.folder)
     scheduler = config["profiles"][0]["schedulerName"]
-    return Contestant(name, scheduler, "native" if gang else "none", child, _readyz(port))
+    return Contestant(name, scheduler, "native" if gang else "none", child, _readyz(port), held)
 
 
 def _readyz(port: int) -> Callable[[], bool]:

@@ -73,6 +73,7 @@ class Run:
         self.calls = 0
         self.told: list[str] = []
         self.last_call = 0.0
+        self._under_way = 0
         self._calm_from = 0.0
         self.version = ""
         self.durings: list[During] = []
@@ -145,6 +146,13 @@ class Run:
     async def meet(self, replica: Replica, call: Call, forward: Forward) -> Answer | None:
         if not self._concerns(call):
             return await forward()
+        self._under_way += 1
+        try:
+            return await self._meet(replica, call, forward)
+        finally:
+            self._under_way -= 1
+
+    async def _meet(self, replica: Replica, call: Call, forward: Forward) -> Answer | None:
         self.calls += 1
         number = self.calls
         self.last_call = time.monotonic()
@@ -245,7 +253,10 @@ class Run:
 
     @property
     def quiet(self) -> float:
-        """Seconds since anybody wrote anything, or came to lead, or could hear again what there is."""
+        """Seconds since anybody wrote anything, or came to lead, or could hear again what there is. A call that is held
+        up is a write to come."""
+        if self._under_way:
+            return 0.0
         leader = self.slot.leader()
         led = leader.led_at if leader is not None else 0.0
         return time.monotonic() - max(self.last_call, led, self._calm_from)

@@ -100,7 +100,7 @@ class ControlPlane:
         """Starts everything and returns when it works. What was started is stopped again if something fails."""
         try:
             self._write_credentials()
-            self.reserved = _reserve_port()
+            self.reserved = reserve_port()
             self.start_program("etcd", timeout=timeout)
             self.start_program("kube-apiserver", timeout=timeout)
             others = ["kube-controller-manager"] if self.options.controller_manager else []
@@ -344,11 +344,11 @@ def _toggles(flag: str, switches: Mapping[str, bool]) -> list[str]:
     return [f"{flag}={','.join(f'{name}={str(on).lower()}' for name, on in switches.items())}"]
 
 
-def _reserve_port() -> socket.socket:
+def reserve_port() -> socket.socket:
     """A loopback port that nobody else is given while the socket lives.
 
-    It is bound and never listens. The apiserver binds the same port with SO_REUSEPORT, which the kernel allows to
-    this user's processes only; so no other program can take the port in between, and none while the
+    It is bound and never listens. The apiserver (or kube-scheduler) binds the same port with SO_REUSEPORT, which the
+    kernel allows to this user's processes only; so no other program can take the port in between, and none while the
     apiserver is down.
     """
     holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
