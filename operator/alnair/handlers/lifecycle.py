@@ -5,7 +5,8 @@
     SIGTERM: stop planning, let what is under way end, release the lease   <-----------+
     lease lost: stop at once; the process ends and starts again as a stand-by
 
-Kopf runs from the start on a thread of its own (see handover). Its startup, login and probe handlers are here.
+Kopf runs on a thread of its own (see handover), and begins when no first lists are under way. Its startup, login and
+probe handlers are here.
 """
 
 from __future__ import annotations

@@ -26,16 +26,7 @@ from alnair.kube import Refused, Unanswered
 from alnair.ledger import places
 from alnair.ledger.binding import Verdict
 from alnair.ledger.ledger import Ledger
-from alnair.ledger.records import (
-    BOUND,
-    PATH,
-    ROLLING_BACK,
-    Member,
-    Owner,
-    Record,
-    Unparsable,
-    parse,
-)
+from alnair.ledger.records import BOUND, PATH, ROLLING_BACK, Member, Owner, Record, Unparsable, parse
 from alnair.ledger.together import together
 from alnair.ledger.writer import LANDING_SECONDS, Pauses
 from alnair.state.cluster import guest
@@ -114,9 +105,8 @@ async def _stamp_settled(ledger: Ledger, record: Record, version: str) -> bool:
     async with ledger.lull.errand(), ledger.writing(record):
         if record.version != version or record.closing:
             return True
-        body = _stamped(record, epoch=record.epoch)
         try:
-            record.seen(await ledger.client.patch(f"{record.path}/status", body))
+            await ledger.writer.amend(record, epoch=record.epoch)
         except Refused as refused:
             if refused.status not in (404, 409):  # of these its event tells the ledger
                 raise
@@ -124,20 +114,6 @@ async def _stamp_settled(ledger: Ledger, record: Record, version: str) -> bool:
             log.info("record %s could not be stamped: %s", record, error)
             return False
         return True
-
-
-async def _fence(ledger: Ledger, record: Record, *, beside: bool) -> dict[str, Any]:
-    if beside:
-        mark = {names.FENCED: f"{ledger.epoch}-{uuid.uuid4().hex}"}
-        meta = {"resourceVersion": record.version, "uid": record.uid, "annotations": mark}
-        return await ledger.client.patch(record.path, {"metadata": meta})
-    status = {"epoch": ledger.epoch, "phase": record.phase}
-    body = _stamped(record, **(status if record.said else {**record.status(), **status}))
-    return await ledger.client.patch(f"{record.path}/status", body)
-
-
-def _stamped(record: Record, **status: Any) -> dict[str, Any]:
-    return {"metadata": {"resourceVersion": record.version, "uid": record.uid}, "status": status}
 
 
 def _of_a_profile_that_is_gone(ledger: Ledger, record: Record) -> bool:
@@ -195,7 +171,11 @@ async def _stamp(ledger: Ledger, record: Record, patience: float) -> Record | No
     while True:
         before, trouble = record.version, ""
         try:
-            record.seen(await _fence(ledger, record, beside=beside))
+            if beside:
+                await ledger.writer.mark(record, f"{ledger.epoch}-{uuid.uuid4().hex}")
+            else:
+                stamp = {"epoch": ledger.epoch, "phase": record.phase}
+                await ledger.writer.amend(record, **(stamp if record.said else {**record.status(), **stamp}))
             record.epoch = ledger.epoch
             if record.version != before:
                 return record

@@ -157,6 +157,17 @@ class RecordWriter:
                 log.error("record %s could not be written, trying again: %s", record, refused)
                 await pauses.rest()
 
+    async def amend(self, record: Record, **status: Any) -> None:
+        """Change these fields of the status and no others, in one try."""
+        body = {"metadata": {"resourceVersion": record.version, "uid": record.uid}, "status": status}
+        record.seen(await self._client.patch(f"{record.path}/status", body))
+
+    async def mark(self, record: Record, mark: str) -> None:
+        """Change the object's version and nothing that anybody reads, in one try."""
+        marked = {names.FENCED: mark}
+        body = {"metadata": {"resourceVersion": record.version, "uid": record.uid, "annotations": marked}}
+        record.seen(await self._client.patch(record.path, body))
+
     async def restore_metadata(self, record: Record) -> None:
         """Put labels and finalizer back that somebody took away."""
         body = {
@@ -257,9 +268,7 @@ class RecordWriter:
 
     async def _open(self, record: Record) -> None:
         """Say on a settled record that more is about to be decided; then look at the lease."""
-        status = {"phase": COMMITTED, "epoch": record.epoch}
-        body = {"metadata": {"resourceVersion": record.version, "uid": record.uid}, "status": status}
-        record.seen(await self._client.patch(f"{record.path}/status", body))
+        await self.amend(record, phase=COMMITTED, epoch=record.epoch)
         record.unlooked = True
 
     async def _look(self, record: Record) -> None:
