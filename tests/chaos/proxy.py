@@ -95,6 +95,16 @@ class Door:
         self.port = int(self._server.sockets[0].getsockname()[1])
         return self.port
 
+    async def state(self) -> str:
+        """For the reader of a failure: whether an operator would still come in by it."""
+        serving = self._server is not None and self._server.is_serving()
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        except OSError as problem:
+            return f"refuses at port {self.port} ({problem}), serving: {serving}"
+        writer.close()
+        return f"listens at port {self.port}, serving: {serving}, {len(self._watches)} watches"
+
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()

@@ -123,6 +123,7 @@ class Run:
         trail = self._court.trail.take(self.namespace)
         if findings:
             self.told += trail
+            self.told += [f"the door of {each.name} {await each.door.state()}" for each in slot.replicas]
             await slot.start_anew()
         return Outcome(
             self.history,

@@ -124,6 +124,12 @@ def test_calls_are_named_and_counted_by_what_they_write(
 # -- calls ---------------------------------------------------------------------------------------------------------
 
 
+async def test_a_door_says_whether_anybody_gets_in() -> None:
+    async with between(Server()) as (door, _):
+        assert (await door.state()).startswith("listens")
+    assert (await door.state()).startswith("refuses")
+
+
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_calls_pass_with_their_bodies_and_connections_are_kept(chunked: bool) -> None:
     server = Server()
