@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from alnair.handlers.lifecycle import GRACE_SECONDS
+from alnair.handlers.leader import GRACE_SECONDS
 from alnair.kube.client import CALL_SECONDS
 
 Manifest = dict[str, Any]

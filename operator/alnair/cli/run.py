@@ -94,7 +94,8 @@ def run(
     from alnair.console.certificate import BadCertificate, serving_tls
     from alnair.control.overtime import overtime
     from alnair.extender.door import BadDoor, open_door
-    from alnair.handlers.lifecycle import Operator, RunSettings
+    from alnair.handlers.lifecycle import Operator
+    from alnair.handlers.settings import RunSettings
     from alnair.kube.connection import NoConnection, connect
     from alnair.scheduling.profile import build_all
     from alnair.scheduling.registry import installed

@@ -6,7 +6,7 @@
         await world.settled()
         assert world.where() == {"a": "n1", "b": "n1"}
 
-A `Leader` is one process: books, roster, ledger, loop and listener, wired as `handlers.lifecycle` wires them, on a
+A `Leader` is one process: books, roster, ledger, loop and listener, wired as `handlers.leader` wires them, on a
 client and a lease of its own. Pods, nodes, groups and records reach it as events of the store, in order, through the
 feeds of the operator; a leader that is `deaf` gets them later. Time is the test's. Reports stay unwritten, and so do
 topologies unless a test lets `publisher` run.

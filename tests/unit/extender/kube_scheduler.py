@@ -37,7 +37,7 @@ class KubeScheduler:
 
     def __init__(self, world: World, leader: Leader) -> None:
         self.world = world
-        # As `handlers.lifecycle` wires them.
+        # As `handlers.leader` wires them.
         self.verbs = Verbs(
             config_of(world),
             client=leader.ledger.client,
