@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from conformance.drawing.dice import Dice
 from elastic import cluster, rest
@@ -16,7 +16,7 @@ from elastic.findings import IDLE, KINDS, RESTLESS
 from elastic.script import GANGS, Script
 from elastic.sizes import Sizes
 from witness.checker import Checker
-from witness.findings import Finding
+from witness.findings import Finding, Outcome
 from witness.meanwhile import beside, tick
 from witness.plane import Plane
 from witness.words import LEASES, NODES, TOPOLOGIES, Change
@@ -50,16 +50,6 @@ class Progress:
     revisions: int
     findings: int
     resting: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    findings: list[Finding]
-    figures: dict[str, Any]
-
-    @property
-    def clean(self) -> bool:
-        return not self.findings
 
 
 class Judges:

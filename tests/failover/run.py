@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from conformance.drawing.dice import Dice
 from elastic import cluster
@@ -16,7 +16,7 @@ from failover.load import NAMESPACE, Load
 from failover.replicas import Fault, Replicas
 from harness.api import at
 from witness.checker import Checker
-from witness.findings import KINDS, Finding
+from witness.findings import KINDS, Finding, Outcome
 from witness.hands import Hands
 from witness.meanwhile import beside, tick
 from witness.plane import Plane
@@ -36,16 +36,6 @@ class Progress:
     findings: int
     seconds: float
     """From the last fault to the next bind."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    findings: list[Finding]
-    figures: dict[str, Any]
-
-    @property
-    def clean(self) -> bool:
-        return not self.findings
 
 
 class Judge:

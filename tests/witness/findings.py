@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 OVER_ALLOCATION: Final = "over_allocations"
 MISMATCH: Final = "mismatches"
@@ -23,3 +23,15 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.kind} at revision {self.revision}: {self.what} [{', '.join(self.objects)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of a run that was judged: what was found, and what is told at its end."""
+
+    findings: list[Finding]
+    figures: dict[str, Any]
+
+    @property
+    def clean(self) -> bool:
+        return not self.findings
