@@ -29,6 +29,7 @@ REPLICAS: Final = 2
 START_SECONDS: Final = 120.0
 END_SECONDS: Final = 30.0
 LOOK_SECONDS: Final = 0.02
+NODE_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
 class Guest(Protocol):
@@ -74,9 +75,12 @@ class Slot:
         return program
 
     async def start_again(self, program: str) -> None:
-        """And kwok, which does not try again what failed meanwhile as a kubelet would: a new one looks at every pod."""
+        """And kwok, which does not try again what failed meanwhile as a kubelet would: a new one looks at every pod. It
+        would wait two minutes for the old one's Leases of the nodes to expire."""
         await asyncio.to_thread(self._kept.start_again, program)
-        await asyncio.to_thread(self._kept.restart, "kwok")
+        await asyncio.to_thread(self._kept.kill, "kwok")
+        await self.hands.delete(NODE_LEASES)
+        await asyncio.to_thread(self._kept.start_again, "kwok")
 
     # -- operators
 
