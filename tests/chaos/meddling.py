@@ -38,7 +38,7 @@ async def meddle(run: Run, replica: Replica, fault: Fault, forward: Forward) -> 
         _watches(run, replica, word, number)
         return await forward()
     if word in OUTAGES:
-        run.spawn(run.slot.start_again(await run.slot.end(OUTAGES[word])))
+        run.spawn(run.slot.start_again(await run.slot.end(OUTAGES[word])), vital=True)
         run.disturb(DEAF_SECONDS)
         return await forward()
     if word in ("drop", "drop-answer", "late", "slow", "twice", "answer"):

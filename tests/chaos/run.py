@@ -89,6 +89,7 @@ class Run:
         self._struck: tuple[Replica, float] | None = None
         self._recoveries: list[float] = []
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._vital: set[asyncio.Task[Any]] = set()
         self._wrong: list[str] = []
 
     async def carry_out(self) -> Outcome:
@@ -113,7 +114,7 @@ class Run:
             self._wrong.append(f"the run itself failed: {problem!r}")
         finally:
             slot.guest = None
-            for task in list(self._tasks):
+            for task in self._tasks - self._vital:
                 task.cancel()
             for result in await asyncio.gather(*self._tasks, return_exceptions=True):
                 if isinstance(result, Exception) and not isinstance(result, BROKEN):
@@ -239,14 +240,18 @@ class Run:
 
         self.spawn(later())
 
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, Any], *, vital: bool = False) -> None:
+        """`vital`: others need what it does; the run does not end before it has."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
+        if vital:
+            self._vital.add(task)
         task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         if not task.cancelled() and task.exception() is None:
             self._tasks.discard(task)
+            self._vital.discard(task)
 
     def unsettled(self) -> bool:
         """Something that a fault took away has not come back yet, be it the leader."""
