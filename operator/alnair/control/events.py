@@ -93,7 +93,7 @@ class Events:
         self._identity = identity[:128]
         self._lull = lull
         self._queue: asyncio.Queue[_Told] = asyncio.Queue(MOST_WAITING)
-        self._said: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+        self._said: OrderedDict[int, float] = OrderedDict()  # hash of what was said -> when, the oldest first
 
     def say(self, about: Regarding, *, reason: str, note: str, action: str, warning: bool = False) -> None:
         note = shortened(note)
@@ -108,14 +108,20 @@ class Events:
     async def run(self) -> None:
         await asyncio.gather(*(self._write() for _ in range(WRITERS)))
 
+    @property
+    def remembered(self) -> int:
+        """How much of what was said is known still."""
+        return len(self._said)
+
     def _repeats(self, uid: str, reason: str, note: str) -> bool:
-        key, now = (uid, reason, note), self._clock.now()
-        before = self._said.get(key)
-        if before is not None and now - before < MEMORY_SECONDS:
+        """By the hash, for the words of ten minutes are megabytes where thousands of pods come and go."""
+        key, now = hash((uid, reason, note)), self._clock.now()
+        while self._said and now - next(iter(self._said.values())) >= MEMORY_SECONDS:
+            self._said.popitem(last=False)
+        if key in self._said:
             return True
         self._said[key] = now
-        self._said.move_to_end(key)
-        while len(self._said) > MOST_REMEMBERED:
+        if len(self._said) > MOST_REMEMBERED:
             self._said.popitem(last=False)
         return False
 

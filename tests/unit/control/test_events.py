@@ -109,6 +109,16 @@ async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
         assert [event["note"] for event in await there.written(4)] == ["a", "b", "c", "a"]
 
 
+async def test_what_was_said_long_ago_is_not_kept() -> None:
+    async with paper() as there:
+        for number in range(100):
+            there.say(f"bound to n{number}")
+        assert there.events.remembered == 100
+        there.clock.pass_(events_module.MEMORY_SECONDS)
+        there.say("bound to n1")
+        assert there.events.remembered == 1
+
+
 async def test_a_full_queue_drops_news_and_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events_module, "MOST_WAITING", 2)
     async with paper() as there:
