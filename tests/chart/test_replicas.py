@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from alnair.handlers.kopf_thread import STOP_SECONDS
 from alnair.handlers.leader import GRACE_SECONDS
 from alnair.kube.client import CALL_SECONDS
 
@@ -86,7 +87,7 @@ def test_an_upgrade_starts_the_successor_before_it_stops_anybody(render: Render,
 
 def test_the_kubelet_waits_until_the_lease_is_handed_over(render: Render) -> None:
     """What is under way is waited for, the Lease is read and written, Kopf's thread is waited for."""
-    longest = GRACE_SECONDS + 2 * CALL_SECONDS + GRACE_SECONDS
+    longest = GRACE_SECONDS + 2 * CALL_SECONDS + STOP_SECONDS
     assert deployment(render())["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > longest
 
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from churn import cluster
 from churn.driver import Driver
@@ -16,7 +15,7 @@ from churn.workload import Arrive, Script
 from conformance.drawing.dice import Dice
 from harness.api import at
 from witness.checker import Checker
-from witness.findings import KINDS, LEAK, Finding
+from witness.findings import KINDS, LEAK, Finding, Outcome
 from witness.plane import Plane
 
 PODS_A_SECOND = 12.0
@@ -40,11 +39,7 @@ class Progress:
     findings: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    findings: list[Finding]
-    figures: dict[str, Any]
-
+class Churned(Outcome):
     @property
     def clean(self) -> bool:
         return not self.findings and not self.figures["never_bound"]
@@ -59,7 +54,7 @@ async def churn(
     rate: float = PODS_A_SECOND,
     told: Callable[[Progress], None] = lambda _: None,
     on_finding: Callable[[Finding], None] = lambda _: None,
-) -> Outcome:
+) -> Churned:
     began = time.monotonic()
     dice = Dice(f"churn/{seed}")
     stations = cluster.draw(dice, nodes)
@@ -119,7 +114,7 @@ async def churn(
         "latest_use_of_a_lost_card_seconds": round(checker.latest_use, 1),
         "seconds": round(time.monotonic() - began, 1),
     }
-    return Outcome(findings, figures)
+    return Churned(findings, figures)
 
 
 async def _judge(plane: Plane, checker: Checker, on_finding: Callable[[Finding], None]) -> None:
