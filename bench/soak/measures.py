@@ -20,6 +20,7 @@ SHORT_LEASE = "--lease-duration=5"
 REST_SECONDS = 15.0
 """Before each end of a leader and after the last pod: a new one has stamped what is settled, a stand-by has heard of
 everything that Kopf tells it at its start, and reports have caught up, as all have that run for days."""
+EXPLAINING_SECONDS = 120.0
 PROBES = 10
 STEP_SECONDS = 0.5
 SAMPLE_SECONDS = 2.0
@@ -106,6 +107,8 @@ async def flood(world: World, size: Size, report: Report) -> dict[str, Any]:
     report.say(
         f"flood: {usual:.2f} s before, {max(during):.2f} s at worst while it comes, {max(after):.2f} s after"
     )
+    explained_s, silent = await _explained(world)
+    report.say(f"flood: all are told why they wait {explained_s:.0f} s later, but {len(silent)}")
     world.population.there = [each for each in world.population.there if each.kind is not NEVER]
     await world.send_away(crowds)
     return {
@@ -115,6 +118,8 @@ async def flood(world: World, size: Size, report: Report) -> dict[str, Any]:
         "after_ms": _spread(after),
         "worst_delay_s": round(max(*during, *after) - usual, 2),
         "worst_delay_after_s": round(max(after) - usual, 2),
+        "explained_s": round(explained_s, 1),
+        "unexplained": silent[:10],
     }
 
 
@@ -125,6 +130,16 @@ async def _wait_of_one(world: World) -> float:
     world.population.there.remove(crowd)
     await world.send_away([crowd])
     return waited
+
+
+async def _explained(world: World) -> tuple[float, list[str]]:
+    """Seconds until everybody who waits is told why, and who never was."""
+    began = time.monotonic()
+    while True:
+        silent, took = await _unexplained(world), time.monotonic() - began
+        if not silent or took > EXPLAINING_SECONDS:
+            return took, silent
+        await asyncio.sleep(EXPLAINING_SECONDS / 24)
 
 
 def _spread(seconds: list[float]) -> dict[str, float]:

@@ -66,6 +66,7 @@ def test_a_small_cluster_is_soaked_and_drawn(tmp_path: Path) -> None:
     assert all(each > 0 for key in ("restart_to_bind_s", "kill_to_bind_s") for each in said["recovery"][key])
     assert said["recovery"]["records"] > 0
     assert said["flood"]["after_ms"]["n"] > 0
+    assert said["flood"]["unexplained"] == []
     assert said["soak"]["pods_came"] > 0
     assert said["soak"]["unexplained"] == []
     assert "Memory of the operator" in picture.read_text()

@@ -16,7 +16,7 @@ import uvloop
 from chaos import plane
 from chaos.campaign import Campaign, unexplained
 from chaos.faults import History, parse
-from chaos.histories import draw
+from chaos.histories import draw, each_once
 from chaos.run import Outcome, Run
 from chaos.scenarios import OUTAGE_SCENARIOS, SCENARIOS
 from witness.screen import Screen
@@ -50,7 +50,8 @@ async def _run(chosen: argparse.Namespace) -> int:
             await campaign.crash_points()
         if chosen.runs and not chosen.histories_only:
             await campaign.outages(name for name in OUTAGE_SCENARIOS if name in scenarios)
-        await campaign.histories(draw(chosen.seed, chosen.runs, campaign.tally.calls))
+        fixed = each_once() if chosen.runs else ()
+        await campaign.histories((*fixed, *draw(chosen.seed, chosen.runs, campaign.tally.calls)))
         for finding in unexplained(running):
             screen.show(finding)
         figures = {"seed": chosen.seed, **campaign.tally.figures(running)}

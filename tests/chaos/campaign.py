@@ -19,6 +19,9 @@ from chaos.run import Outcome, Run
 from witness.findings import Finding
 
 DRY_RUNS: Final = 2
+TRIES: Final = 3
+"""At a crash point, until the run is one in which that call comes: Bindings go out all at once, and what follows
+depends on their order."""
 SHRINKING_SECONDS: Final = 240.0
 """Spent on making one failure small; a run that never comes to rest takes a while to be called that."""
 
@@ -30,7 +33,8 @@ class Tally:
     crash_points: Counter[str] = field(default_factory=Counter)
     """Scenario -> kills that met their call."""
     not_reached: Counter[str] = field(default_factory=Counter)
-    """Kills whose call never came: no crash point, for the run was another than the dry one."""
+    """Kills whose call never came, however often it was tried: no crash points, for the runs were others than the dry
+    ones."""
     calls: dict[str, int] = field(default_factory=dict)
     outages: int = 0
     histories: int = 0
@@ -99,20 +103,23 @@ class Campaign:
             for number in range(1, calls + 1)
             for word in KILLS
         ]
-        done = 0
+        number, again = len(points), list[History]()
 
         def killed(outcome: Outcome) -> None:
-            nonlocal done
-            done += 1
             self.tally.add(outcome)
-            tally = self.tally.crash_points if outcome.met else self.tally.not_reached
-            tally[outcome.history.scenario] += 1
+            if outcome.met:
+                self.tally.crash_points[outcome.history.scenario] += 1
+            else:
+                again.append(outcome.history)
             self._told(
-                f"{done} of {len(points)} crash points, {self.tally.violations} violations; "
+                f"{self.tally.crash_points.total()} of {number} crash points, {self.tally.violations} violations; "
                 f"{outcome.history} in {outcome.seconds:.1f} s"
             )
 
-        await self.work_off(points, killed)
+        for _ in range(TRIES):
+            await self.work_off(points, killed)
+            points, again = again, []
+        self.tally.not_reached.update(history.scenario for history in points)
 
     async def outages(self, scenarios: Iterable[str], *, each: int = 2) -> None:
         """The apiserver and etcd are killed at so many calls of each, one run at a time."""
@@ -140,7 +147,7 @@ class Campaign:
         def done(outcome: Outcome) -> None:
             self.tally.histories += 1
             self.tally.add(outcome)
-            self.tally.faults.update(fault.word for fault in outcome.met)
+            self.tally.faults.update(fault.what for fault in outcome.met)
             self._told(
                 f"{self.tally.histories} of {len(wanted)} histories, {self.tally.violations} violations; "
                 f"{outcome.history} in {outcome.seconds:.1f} s"

@@ -56,8 +56,13 @@ class Fault:
     word: str
     argument: int = 0
 
+    @property
+    def what(self) -> str:
+        """Without where: `answer=503`."""
+        return self.word + (f"={self.argument}" if WORDS[self.word] else "")
+
     def __str__(self) -> str:
-        return f"{self.at}:{self.word}" + (f"={self.argument}" if WORDS[self.word] else "")
+        return f"{self.at}:{self.what}"
 
 
 @dataclass(frozen=True, slots=True)

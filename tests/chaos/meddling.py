@@ -43,7 +43,8 @@ async def meddle(run: Run, replica: Replica, fault: Fault, forward: Forward) -> 
         return await forward()
     if word in ("drop", "drop-answer", "late", "slow", "twice", "answer"):
         return await _answer(run, word, number, forward)
-    await _hands(run, word, number)
+    if not await _hands(run, word, number):
+        run.spared(fault)
     return await forward()
 
 
@@ -116,18 +117,20 @@ def _watches(run: Run, replica: Replica, word: str, number: int) -> None:
 # -- others' hands ---------------------------------------------------------------------------------------------------
 
 
-async def _hands(run: Run, word: str, number: int) -> None:
+async def _hands(run: Run, word: str, number: int) -> bool:
+    """Whether there was anything to do."""
     if run.ending:
-        return  # whatever came back now would never leave
+        return False  # whatever came back now would never leave
     match word:
         case "delete-node" | "cordon-node" | "relabel-node":
             await _node(run, word, run.stations[number % len(run.stations)])
         case "delete-member" | "recreate-member":
-            await _member(run, number, at_once=word == "recreate-member")
+            return await _member(run, number, at_once=word == "recreate-member")
         case "compete":
             await _compete(run, run.stations[number % len(run.stations)])
         case _:
-            await _least(run, 1 if word == "raise-least" else -1)
+            return await _least(run, 1 if word == "raise-least" else -1)
+    return True
 
 
 async def _node(run: Run, word: str, station: Station) -> None:
@@ -140,15 +143,16 @@ async def _node(run: Run, word: str, station: Station) -> None:
     run.mend(AWAY_SECONDS, lambda: run.befall(station.name, station))
 
 
-async def _member(run: Run, number: int, *, at_once: bool) -> None:
+async def _member(run: Run, number: int, *, at_once: bool) -> bool:
     """A pod of the scenario's is deleted; another of its name comes, at once or after a while."""
     team = run.scenario.teams[number % len(run.scenario.teams)]
     place = number % len(team.members)
     if run.scenario.contested or not await run.stage.there(team, place):
-        return
+        return False
     await run.stage.go(team, (place,))
     if not team.controlled:
         run.mend(0 if at_once else AWAY_SECONDS, lambda: run.stage.come_again(team, place))
+    return True
 
 
 async def _compete(run: Run, station: Station) -> None:
@@ -167,10 +171,10 @@ async def _compete(run: Run, station: Station) -> None:
     run.mend(AWAY_SECONDS, lambda: run.slot.hands.delete(path))
 
 
-async def _least(run: Run, by: int) -> None:
+async def _least(run: Run, by: int) -> bool:
     team = run.scenario.teams[0]
     if not team.least:
-        return
+        return False
     path = at("podgroups", run.namespace, team.name)
 
     def edit(least: int) -> Object:
@@ -182,3 +186,4 @@ async def _least(run: Run, by: int) -> None:
         await run.slot.hands.call("PATCH", path, edit(team.least))
 
     run.mend(AWAY_SECONDS, back)
+    return True

@@ -39,6 +39,8 @@ SILENT_SECONDS: Final = 1.0
 HEARING_SECONDS: Final = 1.0
 """Until an operator has heard of what others did, and has written what it has to say of it."""
 FORBIDDEN: Final = 403
+ITSELF: Final = "the run itself failed"
+"""How a finding begins that is about the harness, and not about an operator."""
 
 
 @dataclass(slots=True)
@@ -47,7 +49,7 @@ class Outcome:
     calls: int
     """Counted ones, in all."""
     met: list[Fault]
-    """The faults whose call came."""
+    """The faults whose call came, and that did something to it."""
     findings: list[Finding]
     recoveries: list[float] = field(default_factory=list)
     """Seconds from each kill or pause to the next bind or word of the ledger's; where nothing was left to do, to the
@@ -111,14 +113,14 @@ class Run:
         except (NotInTime, TimeoutError) as late:
             self._wrong.append(f"does not converge: {late!s:.3000}")
         except (Refused, aiohttp.ClientError) as problem:
-            self._wrong.append(f"the run itself failed: {problem!r}")
+            self._wrong.append(f"{ITSELF}: {problem!r}")
         finally:
             slot.guest = None
             for task in self._tasks - self._vital:
                 task.cancel()
             for result in await asyncio.gather(*self._tasks, return_exceptions=True):
                 if isinstance(result, Exception) and not isinstance(result, BROKEN):
-                    self._wrong.append(f"the run itself failed: {result!r}")
+                    self._wrong.append(f"{ITSELF}: {result!r}")
         self._wrong += await slot.bury()
         findings = await self._court.verdict(self.namespace, self.pool, self._wrong)
         trail = self._court.trail.take(self.namespace)
@@ -200,6 +202,10 @@ class Run:
                 self.happened.set()
 
     # -- what faults do to the run
+
+    def spared(self, fault: Fault) -> None:
+        """Its call came, and there was nothing for it to do."""
+        self._met.remove(fault)
 
     def struck(self, replica: Replica) -> None:
         """It is dead, or as good as that."""

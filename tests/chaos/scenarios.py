@@ -217,6 +217,21 @@ def _counted() -> Scenario:
     return Scenario("counted", (node,), (team, one), (Come(team), Come(one), rest(team=3, one=1)))
 
 
+def _strayed() -> Scenario:
+    """A lone pod of a device plugin's cards is bound without a commit. Between plan and bind a better node opens, and
+    somebody comes who needs all of the first: there is room for both only if the first was not bound there."""
+    one, both = lone("one", counted()), lone("both", counted(2))
+    nodes = (station("a", 2, source="device-plugin"), station("b", 1, source="device-plugin"))
+    steps = (
+        Befall(1, cordoned(nodes[1])),
+        During(BINDING, "one-0", (Befall(1, nodes[1]), Come(both))),
+        Come(one),
+        Happened(),
+        Rest((MappingProxyType({"one": 1, "both": 0}), MappingProxyType({"one": 1, "both": 1}))),
+    )
+    return Scenario("strayed", nodes, (one, both), steps, contested=True)
+
+
 SCENARIOS: Final = {
     made.name: made
     for made in (
@@ -237,6 +252,7 @@ SCENARIOS: Final = {
         _replaced(),
         _crowd(),
         _counted(),
+        _strayed(),
     )
 }
 OUTAGE_SCENARIOS: Final = ("gang-16", "grown", "torn", "rolled-back")

@@ -36,7 +36,7 @@ async def test_whatever_is_killed_cut_or_repeated_gangs_end_whole(tmp_path: Path
         await campaign.histories(map(parse, HISTORIES))
         figures = campaign.tally.figures(running)
     assert figures["violations"] == 0, "\n".join(told)
-    wanted = sorted(fault.word for text in HISTORIES for fault in parse(text).faults)
+    wanted = sorted(fault.what for text in HISTORIES for fault in parse(text).faults)
     assert sorted(campaign.tally.faults.elements()) == wanted, "every fault has met its call"
     assert figures["recoveries"] == 5
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.faults import OUTAGES, WORDS, Fault, History, NoSuchFault, parse, smaller
-from chaos.histories import ENDS, MOST_ENDS, draw
+from chaos.faults import Fault, History, NoSuchFault, parse, smaller
+from chaos.histories import DRAWN, ENDS, MOST_ENDS, draw, each_once
 from chaos.scenarios import SCENARIOS
 
 CALLS = dict.fromkeys(SCENARIOS, 12)
@@ -32,11 +32,17 @@ def test_a_seed_draws_the_same_histories_and_another_draws_others() -> None:
 def test_three_hundred_histories_have_every_scenario_and_every_fault_and_few_long_waits() -> None:
     drawn = list(draw(1, 300, CALLS))
     assert {each.scenario for each in drawn} == set(SCENARIOS)
-    assert {fault.word for each in drawn for fault in each.faults} == WORDS.keys() - OUTAGES
+    assert {(fault.word, fault.argument) for each in drawn for fault in each.faults} == set(DRAWN)
     for each in drawn:
         assert len({fault.at for fault in each.faults}) == len(each.faults) > 0
         assert sum(fault.word in ENDS for fault in each.faults) <= MOST_ENDS
         assert parse(str(each)) == each
+
+
+def test_each_fault_comes_once_by_itself_between_commit_and_bind() -> None:
+    met = [fault for each in each_once() for fault in each.faults]
+    assert [(fault.word, fault.argument) for fault in met] == list(DRAWN)
+    assert {fault.at for fault in met} == {3}
 
 
 def test_a_smaller_history_lacks_one_fault() -> None:

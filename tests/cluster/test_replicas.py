@@ -38,7 +38,10 @@ async def test_a_standby_takes_over_when_the_leader_is_stopped(
     )
     assert not taking_over.done(), "it leads beside the leader"
 
+    leader = (await api.get(at("leases", namespace, "alnair")))["spec"]["holderIdentity"]
     assert await operator.stop() == 0
+    lease = await api.get(at("leases", namespace, "alnair"))
+    assert lease["spec"]["holderIdentity"] != leader, "it was given back, and did not expire"
     await taking_over
     await api.create(asking.named("second").manifest(), namespace=namespace)
     second = await record_of_pod(api, namespace, "second", phase="Bound")

@@ -1,6 +1,6 @@
 """Events (events.k8s.io/v1) for people: each told once, not once a retry.
 
-An event that says again what was said of the same object within `MEMORY_SECONDS` is swallowed. Writing never blocks
+An event that says again what was said of the same object a few minutes ago is swallowed. Writing never blocks
 scheduling: events wait in a bounded queue, and when it is full they are dropped and counted, for they are news, not
 records.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,8 +21,8 @@ from alnair.kube.lull import Lull
 
 log = logging.getLogger(__name__)
 
-MEMORY_SECONDS = 600.0
-MOST_REMEMBERED = 20_000
+MEMORY_SECONDS = 300.0  # at least; twice as long at most
+MOST_REMEMBERED = 20_000  # and as many of the minutes before
 MOST_WAITING = 20_000
 WRITERS = 4
 LONGEST_NOTE = 1024  # bytes, as the apiserver counts them
@@ -93,7 +92,10 @@ class Events:
         self._identity = identity[:128]
         self._lull = lull
         self._queue: asyncio.Queue[_Told] = asyncio.Queue(MOST_WAITING)
-        self._said: OrderedDict[int, float] = OrderedDict()  # hash of what was said -> when, the oldest first
+        # Hashes of what was said: the words of some minutes are megabytes where thousands of pods come and go.
+        self._said: set[int] = set()
+        self._said_before: set[int] = set()
+        self._period = 0
 
     def say(self, about: Regarding, *, reason: str, note: str, action: str, warning: bool = False) -> None:
         note = shortened(note)
@@ -111,19 +113,22 @@ class Events:
     @property
     def remembered(self) -> int:
         """How much of what was said is known still."""
-        return len(self._said)
+        return len(self._said) + len(self._said_before)
 
     def _repeats(self, uid: str, reason: str, note: str) -> bool:
-        """By the hash, for the words of ten minutes are megabytes where thousands of pods come and go."""
-        key, now = hash((uid, reason, note)), self._clock.now()
-        while self._said and now - next(iter(self._said.values())) >= MEMORY_SECONDS:
-            self._said.popitem(last=False)
-        if key in self._said:
+        self._forget()
+        key = hash((uid, reason, note))
+        if key in self._said or key in self._said_before:
             return True
-        self._said[key] = now
-        if len(self._said) > MOST_REMEMBERED:
-            self._said.popitem(last=False)
+        self._said.add(key)
         return False
+
+    def _forget(self) -> None:
+        """What was said before the last period, or before so much else."""
+        period = int(self._clock.now() // MEMORY_SECONDS)
+        if period != self._period or len(self._said) >= MOST_REMEMBERED:
+            recent = self._said if period <= self._period + 1 else set()
+            self._said, self._said_before, self._period = set(), recent, period
 
     async def _write(self) -> None:
         while True:

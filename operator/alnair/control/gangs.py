@@ -12,6 +12,7 @@ written to.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -141,6 +142,7 @@ class Gang:
     refusal: str = ""
     refusal_reason: str = ""
     refused_since: float = 0.0  # for this reason
+    reported_at: float = -math.inf  # its group's status was written last
     refusals: int = 0  # times in a row that the apiserver refused its record or a Binding
     retry_after: float = 0.0  # not before this moment, for the same reason
     ready_since: float | None = None

@@ -32,7 +32,6 @@ GATHER_SECONDS = 0.2
 REWORD_SECONDS = 5.0  # a refusal that only found other words is rewritten at most this often
 ASSEMBLING_SECONDS = 2.0
 LONGEST_MESSAGE = 2000
-MOST_REMEMBERED = 10_000
 PODS_TOLD = 16  # of one record, when their cards fail
 ENDS = (podgroup.FINISHED, podgroup.FAILED)
 
@@ -50,7 +49,6 @@ class Reports:
         self._wake = asyncio.Event()
         self._told: dict[str, tuple[str, str, float]] = {}  # pod UID -> (reason, message, when)
         self._node_problems: dict[tuple[str, str], tuple[str, ...]] = {}
-        self._reworded: dict[str, float] = {}  # PodGroup UID -> when its status was written last
 
     # -- happenings ----------------------------------------------------------------------------------------------
 
@@ -239,15 +237,11 @@ class Reports:
             return
         now = self._clock.now()
         if _only_words(changed, group.status):
-            wait = self._reworded.get(group.uid, -REWORD_SECONDS) + REWORD_SECONDS - now
+            wait = gang.reported_at + REWORD_SECONDS - now
             if wait > 0:
                 self._later(gang, wait)
                 return
-        self._reworded[group.uid] = now
-        if len(self._reworded) > MOST_REMEMBERED:
-            self._reworded = {
-                uid: when for uid, when in self._reworded.items() if now - when < REWORD_SECONDS
-            }
+        gang.reported_at = now
         path = f"/apis/{names.API_PODGROUP}/namespaces/{group.namespace}/{names.PLURAL_PODGROUP}/{group.name}/status"
         written = await self._client.patch(path, {"metadata": {"uid": group.uid}, "status": changed})
         group.status = written.get("status") or {}

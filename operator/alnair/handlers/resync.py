@@ -14,7 +14,7 @@ from typing import Any
 from alnair.api import names
 from alnair.control.gangs import Roster
 from alnair.control.horovod.reconciler import Reconciler
-from alnair.handlers import horovod, podgroup, topology
+from alnair.handlers import horovod, memory, podgroup, topology
 from alnair.handlers.topology import Topologies
 from alnair.kube import Client, Refused, Unanswered
 from alnair.ledger import repair
@@ -52,6 +52,7 @@ class Resync:
                 due = self.once
             except (Refused, Unanswered) as error:
                 log.warning("resync: %s; next try in %.0f s", error, PERIOD_SECONDS)
+            await asyncio.to_thread(memory.give_back)
             await asyncio.sleep(PERIOD_SECONDS)
 
     async def until_done(self) -> None:
