@@ -258,14 +258,6 @@ def _books_before_the_record() -> None:
     Ledger.discard = free_first  # type: ignore[method-assign]
 
 
-def _lone_pods_unfenced() -> None:
-    from alnair.ledger import recovery
-
-    async def nothing(ledger: Any) -> None: ...
-
-    recovery.fence_alone = nothing
-
-
 MUTANTS: Final = {
     "commit-after-bind": Mutant(
         "members are bound before the record says so", ("gang-4",), _commit_after_bind
@@ -320,11 +312,6 @@ MUTANTS: Final = {
         "a member is planned anew while its Binding may still land",
         ("moved 3:late=4 11:slow=4", "moved 3:late=4 10:slow=4", "moved 3:late=4 9:slow=4"),
         _retarget_without_touching_the_pod,
-    ),
-    "lone-pods-unfenced": Mutant(
-        "a new leader plans while its predecessor's Binding of a lone pod may still land",
-        ("strayed 1:kill-late=2 2:slow=4", "strayed 1:kill-late=0 2:slow=4"),
-        _lone_pods_unfenced,
     ),
     "books-before-the-record": Mutant(
         "what a record gives up is free before the record says so",

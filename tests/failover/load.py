@@ -61,5 +61,7 @@ class Load:
     def _members(self, name: str, size: int) -> list[Object]:
         asking = pod(name).by(self._scheduler)
         asking = asking.in_group(name) if size > 1 else asking
+        if self._dice.number(0, 3) == 0:
+            return asking.asking(gpu=1).copies(size)
         asking = asking.slice(memory_gib=self._dice.pick((4, 8, 16)), compute=self._dice.pick((10, 25)))
         return asking.copies(size)

@@ -22,7 +22,8 @@ from witness.meanwhile import beside, tick
 from witness.plane import Plane
 from witness.words import LEASES, PODS, Change
 
-NODES: Final = 12
+NODES: Final = (12, 4)
+"""Alnair's own, and a device plugin's."""
 STAND_BY_SECONDS: Final = 4.0
 """A process needs so long to start; a leader that falls before its stand-by is there is another question."""
 PATIENCE_SECONDS: Final = 60.0
@@ -114,7 +115,7 @@ async def failover(
     waits: dict[Fault, list[float]] = {"kill": [], "pause": []}
     try:
         async with beside(judge.read(), tick(plane)) as check:
-            for station in cluster.stations(NODES, 0):
+            for station in cluster.stations(*NODES):
                 await hands.befall(None, station)
             await replicas.start()
             async with beside(load.run()) as check_load:

@@ -9,12 +9,12 @@ over_allocations, whenever a record gives a pod, or keeps for a member to come, 
     holder; the card was there, on that node, and healthy. The card is taken as the best that it was within the last
     GRACE seconds, for that long the operator may not have heard of a change. What a card loses later is no violation.
     Whenever a pod is bound to a node that advertises nvidia.com/gpu, or a record promises cards of it: what its bound
-    pods ask for and what is promised to others is no more.
+    pods ask for and what is promised to others is no more. A record that was created with a plan when somebody else
+    led already promises nothing, and nobody may be bound by it (decision 9).
 mismatches
     a pod is bound only if one record, committed at an earlier revision, lists it with the same UID, node and cards
-    as its annotations (`_judge_bind`); a member of a gang that needs several, only by its gang's record; the exceptions
-    are a lone pod without GPUs, and a lone pod of a device plugin's cards, whose record may follow within LATE
-    seconds (decision 6);
+    as its annotations (`_judge_bind`); a member of a gang that needs several, only by its gang's record; a lone pod
+    without GPUs has none;
     it was given what it asked for, and a pod that can never be served is never bound;
     its containers' environment, resolved as a kubelet does it, names exactly its cards (with `delivering`);
     while it lives, bound, the record goes on saying so (`_judge_entry`), and so do the annotations; one that was
@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Set
+from dataclasses import replace
 from typing import Final
 
 from witness import delivered, requests, uses
@@ -48,7 +49,6 @@ from witness.uses import Given, Use
 from witness.words import GROUPS, LEASES, NEVER, PODS, RECORDS, Change
 
 GRACE: Final = 5.0
-LATE: Final = 120.0
 RELEASE: Final = 300.0
 
 
@@ -68,6 +68,8 @@ class Checker:
         self._schedulers = schedulers
         self._delivering = delivering
         self._cards = Cards()
+        self._terms: dict[str, int] = {}  # Lease, as records name it -> the term that it tells
+        self._void: set[str] = set()  # UIDs of records that were created with a plan in another's term
         self._groups: dict[str, list[tuple[float, int]]] = {}  # UID -> since when it needs how many
         self._named: dict[str, str] = {}  # group that is there -> its UID
         self._pods: dict[str, Pod] = {}  # by key
@@ -79,7 +81,6 @@ class Checker:
         self._begun: dict[str, float] = {}  # UID of a record -> when it first listed a pod
         self._takers: dict[str, dict[str, Use]] = {}  # physical card -> UID -> what it takes of it
         self._taken: dict[str, set[str]] = {}  # UID -> physical cards
-        self._late: dict[str, float] = {}  # UID of a bound pod whose record is due -> since
         self._gone: dict[str, float] = {}  # UID in a record whose pod is gone -> since
         self._left: dict[str, dict[str, float]] = {}  # group -> UID of a member that counted -> when it went
         self._reach = Reach()
@@ -119,6 +120,9 @@ class Checker:
                     self._counted.freed(uid)
                     if uid in self._entries:
                         self._gone.setdefault(uid, change.at)
+            case "leases":
+                told = ((change.object or {}).get("spec") or {}).get("leaseTransitions") or 0
+                self._terms[change.key.replace("/", ".")] = told
             case "noderesourcetopologies":
                 self._cards.topology(change.key, change.object, change.at)
             case "podgroups" if change.object is None:
@@ -194,7 +198,6 @@ class Checker:
         """`vanished`: it was deleted, and never said to have ended."""
         self._living.pop(pod.uid, None)
         self._unanswered.discard(pod.uid)
-        self._late.pop(pod.uid, None)
         self._kin.went(pod.uid, pod.group, at)
         if pod.uid in self._entries:
             if vanished and pod.node and self._reach.lost(pod.uid, pod.node, since=at - GRACE):
@@ -217,10 +220,7 @@ class Checker:
             self._once_bound.setdefault(self._records[record].uid, set()).add(pod.uid)
         if entries:
             self._compare(pod, entries, change)
-        elif not pod.group and not pod.given.parts:
-            if pod.given.counts:
-                self._late[pod.uid] = change.at
-        else:
+        elif pod.group or pod.given.parts or pod.given.counts:
             self._say(MISMATCH, change, f"{pod} is bound and stands in no record", str(pod))
         self._judge_request(pod, pod.given, change)
         if self._delivering and (wrong := delivered.differs(pod.told, pod.given)):
@@ -268,7 +268,7 @@ class Checker:
 
     def _see_record(self, change: Change) -> None:
         before = self._records.pop(change.key, None) or Record()
-        after = read_record(change.object)
+        after = self._in_force(read_record(change.object), before)
         if change.object is not None:
             self._records[change.key] = after
         if before.uid == after.uid and after.epoch < before.epoch:
@@ -291,6 +291,18 @@ class Checker:
                 self._judge_cards(card, more[card], change)
         for node in sorted({each.node for uid, each in now.items() if each.counts and then.get(uid) != each}):
             self._judge_counts(node, change, change.key)
+
+    def _in_force(self, record: Record, before: Record) -> Record:
+        """Without the plan that it was created with, if that came too late."""
+        if (
+            record.by_creation
+            and record.uid != before.uid
+            and record.epoch < self._terms.get(record.instance, 0)
+        ):
+            self._void.add(record.uid)
+        if record.by_creation and record.uid in self._void:
+            return replace(record, committed=False, entries={}, places={})
+        return record
 
     def _change_entry(self, uid: str, entry: Given | None, change: Change, more: dict[str, set[str]]) -> None:
         entries = self._entries.setdefault(uid, {})
@@ -348,7 +360,6 @@ class Checker:
         if pod is None or not pod.node or not pod.ours:
             return
         if entry is not None:
-            self._late.pop(uid, None)
             self._once_bound.setdefault(self._records[change.key].uid, set()).add(uid)
             if entry != pod.given:
                 what = f"the record says {entry} of bound {pod}, its annotations {pod.given}"
@@ -449,11 +460,6 @@ class Checker:
     # -- time ----------------------------------------------------------------------------------------------------
 
     def _look_at_the_clock(self, change: Change) -> None:
-        while self._late and change.at - (since := next(iter(self._late.values()))) > LATE:
-            uid = next(iter(self._late))
-            del self._late[uid]
-            what = f"pod {uid} is bound for {change.at - since:.0f} s and stands in no record"
-            self._say(MISMATCH, change, what, uid)
         while self._gone and change.at - (since := next(iter(self._gone.values()))) > RELEASE:
             uid = next(iter(self._gone))
             del self._gone[uid]

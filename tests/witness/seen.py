@@ -61,6 +61,10 @@ class Record:
     """Whom it is for: the group's `namespace/name`, or the pod's UID."""
     committed: bool = False
     """What it says was decided by a write that can decide it."""
+    by_creation: bool = False
+    """It has no status yet, and says what it was created with."""
+    instance: str = ""
+    """Whose it is: `namespace.name` of the Lease by which its writer leads."""
     epoch: int = 0
     min_member: int = 1
     entries: dict[str, Given] = field(default_factory=dict)
@@ -163,6 +167,8 @@ def read_record(manifest: Object | None) -> Record:
         group=f"{meta['namespace']}/{owner['name']}" if in_group else "",
         of=f"{meta['namespace']}/{owner['name']}" if in_group else owner["uid"],
         committed=status.get("phase") in DECIDED and not (by_creation and named),
+        by_creation=by_creation,
+        instance=(meta.get("labels") or {}).get(names.INSTANCE, ""),
         epoch=status.get("epoch") or 0,
         min_member=status.get("minMember") or 1,
         entries=entries,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from alnair.api import names
 from witness import requests, truth
@@ -43,6 +43,10 @@ def piece(gpu: str, memory: int = 1000, compute: int = 0, *, whole: bool = False
 def main(*pieces: Object, name: str = "main", stage: str = "") -> Object:
     """One container and what it has."""
     return {"name": name, "slices": list(pieces), **({"stage": stage} if stage else {})}
+
+
+LEASE: Final = "system/alnair"
+"""By which the writers of records lead."""
 
 
 class Tale:
@@ -216,9 +220,14 @@ class Tale:
         meta: Object = {"uid": uid or f"{name}=", "namespace": "ns"}
         if by_creation:
             meta["annotations"] = {names.PLAN: json.dumps(status)}
+            meta["labels"] = {names.INSTANCE: LEASE.replace("/", ".")}
             status = {}
         self._records[name] = {"metadata": meta, "spec": {"owner": owner}, "status": status}
         return self.change(RECORDS, f"ns/{name}", self._records[name])
+
+    def leads(self, term: int) -> int:
+        """Somebody has the Lease, for the so-manieth time."""
+        return self.change(LEASES, LEASE, {"spec": {"leaseTransitions": term}})
 
     def restate(self, name: str, **status: Any) -> int:
         """The record says this, and else what it said."""
@@ -240,9 +249,10 @@ class Tale:
         self.bind("x", "n", held)
         return self.record("g", entry("x", "n", held), group="g", reserved=reserved)
 
-    def counted(self, name: str, gpus: int) -> int:
-        """A lone pod bound to the device plugin's node `p`."""
+    def counted(self, name: str, gpus: int, *, epoch: int = 1) -> int:
+        """A lone pod bound to the device plugin's node `p`, decided by the creation of its record."""
         self.pod(name, gpus=gpus)
+        self.record(name, entry(name, "p", counts={"main": gpus}), epoch=epoch, by_creation=True)
         return self.bind(name, "p", {"name": "main", "gpuCount": gpus})
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from witness.checker import GRACE
-from witness.findings import OVER_ALLOCATION
+from witness.findings import MISMATCH, OVER_ALLOCATION
 from witness.tale import Tale, entry, main, piece, place
 
 breaks, spares = pytest.mark.breaks, pytest.mark.spares
+
+
+def promised_and_bound(revision: int) -> list[tuple[str, int]]:
+    """A card too many is found in the record, and again when the pod is bound by it."""
+    return [(OVER_ALLOCATION, revision - 1), (OVER_ALLOCATION, revision)]
 
 
 @breaks("1: cards by number")
@@ -17,7 +22,7 @@ def test_a_device_plugins_cards_are_counted(tale: Tale) -> None:
     tale.counted("y", 1)
     assert tale.findings == []
     revision = tale.counted("z", 1)
-    assert tale.said() == [(OVER_ALLOCATION, revision)]
+    assert tale.said() == promised_and_bound(revision)
 
 
 @spares("1: cards by number")
@@ -35,7 +40,7 @@ def test_a_device_plugin_that_lost_cards(tale: Tale) -> None:
     tale.node("p", gpus=1)
     tale.wait(GRACE + 1)
     revision = tale.counted("x", 2)
-    assert tale.said() == [(OVER_ALLOCATION, revision)]
+    assert tale.said() == promised_and_bound(revision)
 
 
 @breaks("1: cards by number")
@@ -43,7 +48,7 @@ def test_cards_by_number_of_a_pod_that_terminates_are_not_free(tale: Tale) -> No
     tale.counted("x", 2)
     tale.terminating("x")
     revision = tale.counted("y", 1)
-    assert tale.said() == [(OVER_ALLOCATION, revision)]
+    assert tale.said() == promised_and_bound(revision)
 
 
 @breaks("1: cards by number")
@@ -54,7 +59,7 @@ def test_cards_by_number_of_a_pod_that_may_run_on_out_of_reach_are_not_free(tale
     tale.wait(GRACE + 1)
     tale.deleted("x")
     revision = tale.counted("y", 1)
-    assert tale.said() == [(OVER_ALLOCATION, revision)]
+    assert tale.said() == promised_and_bound(revision)
 
 
 @spares("1: cards by number")
@@ -82,4 +87,38 @@ def test_cards_by_number_that_are_promised_count_beside_those_in_use(tale: Tale)
 def test_a_pod_is_not_bound_where_the_last_card_by_number_is_promised(tale: Tale) -> None:
     tale.grown(place(1, "p", counts={"main": 1}), place(2, "p", counts={"main": 1}))
     revision = tale.counted("y", 1)
-    assert tale.said() == [(OVER_ALLOCATION, revision)]
+    assert tale.said() == promised_and_bound(revision)
+
+
+# -- a plan that came too late ---------------------------------------------------------------------------------------
+
+
+@spares("1: cards by number")
+def test_a_plan_that_is_created_when_somebody_else_leads_promises_nothing(tale: Tale) -> None:
+    tale.leads(1)
+    tale.pod("late", gpus=1)
+    tale.leads(2)
+    tale.counted("x", 2, epoch=2)
+    tale.record("late", entry("late", "p", counts={"main": 1}), by_creation=True)
+    assert tale.findings == []
+
+
+@breaks("1: cards by number")
+def test_a_plan_that_is_created_in_time_promises_its_cards_though_somebody_else_leads_later(
+    tale: Tale,
+) -> None:
+    tale.leads(1)
+    tale.pod("first", gpus=1)
+    tale.record("first", entry("first", "p", counts={"main": 1}), by_creation=True)
+    tale.leads(2)
+    revision = tale.counted("x", 2, epoch=2)
+    assert tale.said() == promised_and_bound(revision)
+
+
+@breaks("3: no member before its gang's commit")
+def test_a_pod_is_not_bound_by_a_plan_that_came_too_late(tale: Tale) -> None:
+    tale.pod("late", gpus=1)
+    tale.leads(2)
+    tale.record("late", entry("late", "p", counts={"main": 1}), by_creation=True)
+    revision = tale.bind("late", "p", {"name": "main", "gpuCount": 1})
+    assert tale.said() == [(MISMATCH, revision)]

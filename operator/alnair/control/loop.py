@@ -29,7 +29,7 @@ from alnair.ledger.binding import Verdict
 from alnair.ledger.errors import CommitRefused, RecordMoved
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import Member as RecordMember
-from alnair.ledger.records import Owner, Record
+from alnair.ledger.records import Record
 from alnair.ledger.writer import LANDING_SECONDS
 from alnair.scheduling import exact, search
 from alnair.scheduling.board import Boards
@@ -316,11 +316,11 @@ class Loop:
         loop = asyncio.get_running_loop()
         self._in_flight[gang] = loop.call_later(SLOT_SECONDS, self._give_slot_back, gang)
         self._note_how_busy()
-        if not gang.is_group and not any(placements[0][1].slices()):
+        if not gang.is_group and not placements[0][1].containers:
             pod, holding = placements[0]
             self._state.hold(pod.uid, holding)
             self._alone.add(pod.uid)
-            work = self._bind_alone(gang, pod, holding, reserved, owner=gang.owner, scheduler=gang.scheduler)
+            work = self._bind_alone(gang, pod, holding, reserved, scheduler=gang.scheduler)
             self._ledger.spawn(work, f"bind {pod}")
             return
         record = self._ledger.assume(
@@ -351,10 +351,9 @@ class Loop:
             self._finished(gang)
 
     async def _bind_alone(
-        self, gang: Gang, pod: Pod, holding: Holding, reserved: Reservation, *, owner: Owner, scheduler: str
+        self, gang: Gang, pod: Pod, holding: Holding, reserved: Reservation, *, scheduler: str
     ) -> None:
-        """A lone pod without slices: its bind is atomic by itself and needs no commit. One with whole cards of a device
-        plugin's choice is recorded afterwards."""
+        """A lone pod without cards: its bind is atomic by itself and needs no commit."""
         bound = False
         try:
             member = RecordMember(pod.uid, pod.name, holding, version=pod.version)
@@ -372,11 +371,6 @@ class Loop:
             if bound := verdict is Verdict.BOUND:
                 self.now_bound(pod.uid, holding, scheduler)
                 gang.observe_bind_time(self._clock.now(), self._metrics.bind_seconds.observe)
-                if holding.containers:
-                    recording = recovery.record_later(
-                        self._ledger, owner, scheduler=scheduler, pod=pod, holding=holding
-                    )
-                    self._ledger.spawn(recording, f"record {pod}")
             elif verdict is Verdict.REFUSED:
                 self.retry_later(gang, "the apiserver refuses the Binding", reason="BindingRefused")
             else:
@@ -461,10 +455,7 @@ class Loop:
             strays = [
                 pod
                 for pod in gang.pods.values()
-                if pod.node
-                and not pod.terminal
-                and self._ledger.record_of(pod.uid) is None
-                and pod.uid not in self._ledger.recording
+                if pod.node and not pod.terminal and self._ledger.record_of(pod.uid) is None
             ]
             if (
                 strays

@@ -1,6 +1,6 @@
 """What a leader is made of, and what it does with it.
 
-    stamp the records -> list pods, nodes, storage -> fence lone pods -> roll forward -> loop
+    stamp the records -> list pods, nodes, storage -> roll forward -> loop
 
 `Leader` is one term: it is made anew each time, so nothing is left in it of an earlier one's. The order is the one that
 `ledger.recovery` asks for.
@@ -187,7 +187,6 @@ class Leader:
             tasks.start(self._lease.keep(), "keep the lease")
             lost = tasks.start(_raise_when_lost(self._lease), "lease lost")
             settled = await self._learn(tasks, handovers)
-            await recovery.fence_alone(ledger)
             await self._lease.confirm()
             recovery.resume(ledger)
             self._loop.adopt_strays()

@@ -110,23 +110,20 @@ class Binder:
                 await pauses.rest(error)
             version = ""  # look before the next try
 
-    async def fence(self, namespace: str, member: Member, why: str, *, version: str = "") -> Verdict | None:
+    async def fence(self, namespace: str, member: Member, why: str) -> Verdict | None:
         """Change the unbound pod, so that every Binding still under way meets another version and is refused.
 
         Returns what became of the pod if it is not simply unbound; only on None may its slices be given away.
-        `version`: one at which it was seen unbound, which saves a look.
         """
         path = f"/api/v1/namespaces/{namespace}/pods/{member.name}"
         pauses = Pauses()
         while True:
             try:
-                if not version:
-                    pod = await self._client.get(path)
-                    if (verdict := judge(pod, member)) is not None:
-                        return verdict
-                    version = pod["metadata"]["resourceVersion"]
+                pod = await self._client.get(path)
+                if (verdict := judge(pod, member)) is not None:
+                    return verdict
                 body = {
-                    "metadata": {"uid": member.uid, "resourceVersion": version},
+                    "metadata": {"uid": member.uid, "resourceVersion": pod["metadata"]["resourceVersion"]},
                     "status": {
                         "conditions": [
                             {"type": "PodScheduled", "status": "False", "reason": "Replanned", "message": why}
@@ -134,7 +131,7 @@ class Binder:
                     },
                 }
                 after = await self._client.patch(f"{path}/status", body, kind=STRATEGIC_PATCH)
-                if after["metadata"]["resourceVersion"] != version:
+                if after["metadata"]["resourceVersion"] != pod["metadata"]["resourceVersion"]:
                     return None
                 why += " (again)"  # nothing was changed, so nothing is fenced: say it in other words
             except Refused as refused:
@@ -145,7 +142,6 @@ class Binder:
                 await pauses.rest()
             except Unanswered as error:
                 await pauses.rest(error)
-            version = ""  # look before the next try
 
 
 async def as_it_is(client: Client, namespace: str, member: Member) -> dict[str, Any] | None:

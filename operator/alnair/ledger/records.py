@@ -128,7 +128,7 @@ class Record:
     instance: str = ""  # the operator's, by its Lease; two of them may serve one cluster
     phase: str = PENDING
     said: str = ""  # the phase that stands in the object, as far as we know
-    standing: Counter[bytes] = field(default_factory=Counter)  # and what pods and places hold there
+    standing: Counter[str] = field(default_factory=Counter)  # and what pods and places hold there
     members: dict[str, Member] = field(default_factory=dict)
     planned: dict[str, Member] = field(default_factory=dict)  # taken in memory, in no write yet
     places: dict[str, Place] = field(default_factory=dict)  # for members to come, by key
@@ -348,11 +348,14 @@ def _totals(members: Iterable[Member | Place]) -> dict[str, Any]:
     }
 
 
-def _held(status: dict[str, Any]) -> Counter[bytes]:
-    """What pods and places hold by a status, whoever they are: a member's place that is kept is nothing new."""
+def _held(status: dict[str, Any]) -> Counter[str]:
+    """What pods and places hold by a status, whoever they are: a member's place that is kept is nothing new.
+
+    As text: bytes as orjson gives them take 4 KiB each, however few they are, and these are kept for every pod.
+    """
     entries = [*(status.get("pods") or ()), *(status.get("reserved") or ())]
     holdings = ({key: each.get(key) for key in ("node", "containers", "gpuCounts")} for each in entries)
-    return Counter(orjson.dumps(each, option=orjson.OPT_SORT_KEYS) for each in holdings)
+    return Counter(orjson.dumps(each, option=orjson.OPT_SORT_KEYS).decode() for each in holdings)
 
 
 def decided(manifest: dict[str, Any]) -> dict[str, Any]:

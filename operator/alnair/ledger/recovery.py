@@ -5,10 +5,8 @@
    it needs the lease (see ledger.writer). There may be thousands of these, and they are stamped when there is time
    (`stamp_settled`).
 2. List the pods after the records, so that a pod which is bound by the old leader's last Bindings is seen with its
-   record known by the time of step 4.
-3. Change every pod that the old leader may be binding without a record (`fence_alone`), so that its Binding, however
-   late, is refused and its place can be somebody else's.
-4. Roll forward what was committed, drop what never was, release what is gone, adopt bound pods that lost their record.
+   record known by the time of step 3.
+3. Roll forward what was committed, drop what never was, release what is gone, adopt bound pods that lost their record.
 """
 
 from __future__ import annotations
@@ -39,7 +37,6 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 32
 REFUSALS = 10  # of a settled record's stamp: nothing hangs on it
-HEARING_SECONDS = 0.02  # between two looks whether the stream has told what became of a pod
 
 
 Settled = list[tuple[Record, str]]
@@ -212,57 +209,8 @@ async def _stamp(ledger: Ledger, record: Record, patience: float) -> Record | No
             ledger.epoch = min(record.epoch + 1, LAST_EPOCH)
 
 
-async def fence_alone(ledger: Ledger) -> None:
-    """Step 3, once all pods are listed. A lone pod that asks for whole cards is bound without a commit where a device
-    plugin picks them (decision 6). Our predecessor believed in its lease when it planned such a Binding, so the pod was
-    there before we led: those that came later need no fence.
-
-    Returns when the books know of each that it waits and cannot be bound by anybody else, or where it went. Who may
-    not be changed at all is waited for as long as a Binding can be under way.
-    """
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def fence(pod: Pod) -> None:
-        member = Member(pod.uid, pod.name, Holding(""))
-        try:
-            async with gate:
-                why = "a new leader plans this pod anew"
-                verdict = await ledger.binder.fence(pod.namespace, member, why, version=pod.version)
-        except Refused as refused:
-            log.error("pod %s may be bound by a predecessor, and may not be changed: %s", pod, refused)
-            return
-        if verdict is not None:
-            await _heard(ledger, pod)
-
-    alone = [pod for pod in ledger.state.pods.values() if _bound_without_commit(ledger, pod)]
-    try:
-        async with asyncio.timeout(LANDING_SECONDS):
-            await together(map(fence, alone))
-    except TimeoutError:
-        log.error("pods that a predecessor may be binding cannot be changed; going on without")
-
-
-async def _heard(ledger: Ledger, pod: Pod) -> None:
-    """Until the stream has told what became of a pod that does not wait any more."""
-    while (live := ledger.state.pods.get(pod.uid)) is not None and live.waiting:  # noqa: ASYNC110
-        await asyncio.sleep(HEARING_SECONDS)
-
-
-def _bound_without_commit(ledger: Ledger, pod: Pod) -> bool:
-    """Whether it waits, and its Binding would need no record before it."""
-    demands = pod.shape.gpu.demands
-    return (
-        pod.waiting
-        and not pod.group
-        and pod.scheduler in ledger.schedulers
-        and ledger.record_of(pod.uid) is None
-        and bool(demands)
-        and all(demand.whole and not demand.named for demand in demands)
-    )
-
-
 def resume(ledger: Ledger) -> None:
-    """Step 4, for the records: called once the pod stream has listed all pods."""
+    """Step 3, for the records: called once the pod stream has listed all pods."""
     for record in list(ledger.records.values()):
         for member in list(record.members.values()):
             if (pod := ledger.state.pods.get(member.uid)) is not None:
@@ -338,34 +286,6 @@ async def adopt(ledger: Ledger, owner: Owner, *, scheduler: str, min_member: int
             await ledger.writer.create(record)
         await ledger.writer.insist(record)
     log.warning("record %s: adopted %d bound pods without a record", record, len(members))
-
-
-async def record_later(ledger: Ledger, owner: Owner, *, scheduler: str, pod: Pod, holding: Holding) -> None:
-    """Write down a lone pod that was bound without a commit: its cards are the device plugin's to choose, so there
-    is nothing to take twice, and its Binding was atomic by itself. A restart before this adopts it."""
-    ledger.recording.add(pod.uid)
-    try:
-        await _record_late(ledger, owner, scheduler, pod, holding)
-    finally:
-        ledger.recording.discard(pod.uid)
-
-
-async def _record_late(ledger: Ledger, owner: Owner, scheduler: str, pod: Pod, holding: Holding) -> None:
-    async with ledger.lull.errand():
-        live = ledger.state.pods.get(pod.uid)
-        if live is None or live.terminal or ledger.record_of(pod.uid) is not None:
-            return
-        record = ledger.new_record(owner, scheduler=scheduler, min_member=1)
-        record.phase, record.satisfied = BOUND, True
-        record.members[pod.uid] = Member(pod.uid, pod.name, holding, bound=True)
-        ledger.load(record)
-        async with ledger.writing(record):
-            try:
-                await ledger.writer.create(record)
-                await ledger.writer.write(record)
-            except Refused as refused:
-                log.error("pod %s runs without a record: %s", pod, refused)
-                await ledger.discard(record)
 
 
 def _name(manifest: dict[str, Any]) -> str:

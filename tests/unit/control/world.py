@@ -182,7 +182,6 @@ class Leader:
 
     async def carry_on(self) -> None:
         """Recovery, then planning."""
-        await recovery.fence_alone(self.ledger)
         await self.lease.confirm()
         recovery.resume(self.ledger)
         self.loop.adopt_strays()

@@ -9,7 +9,6 @@ import asyncio
 
 import pytest
 
-from alnair.ledger import recovery
 from alnair.ledger.lease import LeadershipLost
 from alnair.ledger.records import BOUND, COMMITTED
 from harness.builders import node, pod
@@ -380,26 +379,38 @@ async def test_a_roll_back_of_a_settled_gang_that_lands_late_is_refused_and_evic
         assert world.said()["phase"] == COMMITTED
 
 
-# -- a lone pod that is bound without a commit -----------------------------------------------------------------------
+# -- a lone pod of cards that a device plugin picks ------------------------------------------------------------------
 
 ONE_CARD = node("n1").with_cards(1).owned_by("device-plugin")
 COUNTED = pod("counted").by("alnair").asking(cpu="100m", gpu=1)
 FIRST = COUNTED.with_(lambda it: it["spec"].update(priority=1000))
 
 
-async def stopped_before_its_binding(world: World) -> asyncio.Event:
-    """A leader that is stopped with the Binding of `a` on its way; set the event, and that arrives."""
+async def stopped_before(world: World, call: str) -> asyncio.Event:
+    """A leader that is stopped with this call about `a` on its way; set the event, and it arrives."""
     world.pod("a", group="", like=COUNTED)
-    arrives = world.server.delays("POST a/binding")
+    arrives = world.server.delays(call)
     before = await world.start()
-    await world.until(lambda: any("a/binding" in call for call in world.written()))
+    await world.until(lambda: call in world.written())
     before.deaf = True
     return arrives
 
 
-async def test_a_card_that_an_ex_leaders_late_binding_wants_is_given_to_one_pod_only() -> None:
+async def test_a_card_that_an_ex_leaders_late_binding_wants_is_nobody_elses() -> None:
     async with World(nodes=[ONE_CARD]) as world:
-        arrives = await stopped_before_its_binding(world)
+        arrives = await stopped_before(world, "POST a/binding")
+        world.pod("b", group="", like=FIRST)
+        await world.start()
+        await world.until(lambda: world.where() == {"a": "n1"})
+        arrives.set()
+        await world.settled_but(world.leaders[0])
+        assert world.where() == {"a": "n1"}
+        assert list(world.listed().values()) == [["a"]]
+
+
+async def test_an_ex_leaders_plan_that_arrives_when_its_card_is_somebody_elses_is_not_carried_out() -> None:
+    async with World(nodes=[ONE_CARD]) as world:
+        arrives = await stopped_before(world, "POST team/gpuallocations")
         world.pod("b", group="", like=FIRST)
         await world.start()
         await world.until(lambda: world.where() == {"b": "n1"})
@@ -408,48 +419,3 @@ async def test_a_card_that_an_ex_leaders_late_binding_wants_is_given_to_one_pod_
         await world.settled_but(world.leaders[0])
         assert world.where() == {"b": "n1"}
         assert list(world.listed().values()) == [["b"]]
-
-
-async def test_a_late_binding_that_lands_during_the_take_over_is_known_before_anybody_is_planned() -> None:
-    async with World(nodes=[ONE_CARD]) as world:
-        arrives = await stopped_before_its_binding(world)
-        world.pod("b", group="", like=FIRST)
-        world.server.first("PATCH a/status", lambda: world.pod("a", group="", like=COUNTED, on="n1"))
-        await world.start()
-        await world.settled_but(world.leaders[0])
-        assert world.where() == {"a": "n1"}
-        arrives.set()
-        await world.settled()
-
-
-@pytest.mark.parametrize("status", [422, 403])
-async def test_a_lone_pod_that_nobody_may_change_stops_no_take_over(
-    status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recovery, "LANDING_SECONDS", 0.2)
-    async with World(nodes=[ONE_CARD]) as world:
-        world.pod("a", group="", like=COUNTED)
-        with world.server.refusing(lambda call: call.name == "PATCH a/status", status) as refused:
-            leader = await world.start()
-            await world.settled()
-        assert refused
-        assert not leader.gave_up
-        assert world.where() == {"a": "n1"}
-
-
-async def test_only_pods_that_are_bound_without_a_commit_are_changed_by_a_take_over() -> None:
-    """Gangs, slices and bound pods have records, and pods of others are theirs."""
-    async with World(nodes=[ONE_CARD.with_cards(4), node("n2").with_cards(2)]) as world:
-        world.pod("gang", like=COUNTED)
-        world.pod("slice", group="", like=pod("w").by("alnair").asking(cpu="1").slice(memory_gib=4))
-        world.pod("cardless", group="")
-        world.pod("there", group="", like=COUNTED, on="n1")
-        world.pod("others", group="", like=COUNTED.by("somebody-else"))
-        world.pod("lone", group="", like=COUNTED)
-        await world.start()
-        await world.settled()
-        changed = [call for call in world.written() if call.endswith("/status") and "PATCH" in call]
-        assert changed[0] == "PATCH lone/status"
-        assert not {
-            f"PATCH {name}/status" for name in ("gang", "slice", "cardless", "there", "others")
-        } & set(changed)
