@@ -88,7 +88,7 @@ def _forget_an_ambiguous_bind() -> None:
     from alnair.kube import Unanswered
     from alnair.ledger.binding import Binder, Verdict, binding
 
-    async def once(self: Any, namespace: str, member: Any, delivered: Any) -> Verdict:
+    async def once(self: Any, namespace: str, member: Any, delivered: Any, **_: Any) -> Verdict:
         body = binding(member, version=member.version, delivered=delivered)
         path = f"/api/v1/namespaces/{namespace}/pods/{member.name}/binding"
         try:
@@ -234,9 +234,7 @@ def _retarget_without_touching_the_pod() -> None:
     from alnair.kube import Refused
     from alnair.ledger.binding import Binder, Verdict, judge
 
-    async def look_only(
-        self: Any, namespace: str, member: Any, why: str, *, version: str = ""
-    ) -> Verdict | None:
+    async def look_only(self: Any, namespace: str, member: Any, why: str, **_: Any) -> Verdict | None:
         try:
             pod = await self._client.get(f"/api/v1/namespaces/{namespace}/pods/{member.name}")
         except Refused:
@@ -256,6 +254,14 @@ def _books_before_the_record() -> None:
         await discard(self, record)
 
     Ledger.discard = free_first  # type: ignore[method-assign]
+
+
+def _lone_pods_unfenced() -> None:
+    from alnair.ledger import recovery
+
+    async def nothing(ledger: Any) -> None: ...
+
+    recovery.fence_alone = nothing
 
 
 MUTANTS: Final = {
@@ -312,6 +318,11 @@ MUTANTS: Final = {
         "a member is planned anew while its Binding may still land",
         ("moved 3:late=4 11:slow=4", "moved 3:late=4 10:slow=4", "moved 3:late=4 9:slow=4"),
         _retarget_without_touching_the_pod,
+    ),
+    "lone-pods-unfenced": Mutant(
+        "a new leader plans while its predecessor's Binding of a lone pod may still land",
+        ("strayed 1:kill-late=2 2:slow=4", "strayed 1:kill-late=0 2:slow=4"),
+        _lone_pods_unfenced,
     ),
     "books-before-the-record": Mutant(
         "what a record gives up is free before the record says so",

@@ -218,8 +218,8 @@ def _counted() -> Scenario:
 
 
 def _strayed() -> Scenario:
-    """Between the plan for a lone pod of a device plugin's cards and its bind a better node opens, and somebody comes
-    who needs all of the first: there is room for both only if the first pod was not bound there."""
+    """A lone pod of a device plugin's cards is bound without a commit. Between plan and bind a better node opens, and
+    somebody comes who needs all of the first: there is room for both only if the first was not bound there."""
     one, both = lone("one", counted()), lone("both", counted(2))
     nodes = (station("a", 2, source="device-plugin"), station("b", 1, source="device-plugin"))
     steps = (

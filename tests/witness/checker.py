@@ -13,8 +13,9 @@ over_allocations, whenever a record gives a pod, or keeps for a member to come, 
     led already promises nothing, and nobody may be bound by it (decision 9).
 mismatches
     a pod is bound only if one record, committed at an earlier revision, lists it with the same UID, node and cards
-    as its annotations (`_judge_bind`); a member of a gang that needs several, only by its gang's record; a lone pod
-    without GPUs has none;
+    as its annotations (`_judge_bind`); a member of a gang that needs several, only by its gang's record; the exceptions
+    are a lone pod without GPUs, and a lone pod of a device plugin's cards, whose record may follow within LATE
+    seconds (decision 6);
     it was given what it asked for, and a pod that can never be served is never bound;
     its containers' environment, resolved as a kubelet does it, names exactly its cards (with `delivering`);
     while it lives, bound, the record goes on saying so (`_judge_entry`), and so do the annotations; one that was
@@ -49,6 +50,7 @@ from witness.uses import Given, Use
 from witness.words import GROUPS, LEASES, NEVER, PODS, RECORDS, Change
 
 GRACE: Final = 5.0
+LATE: Final = 120.0
 RELEASE: Final = 300.0
 
 
@@ -82,6 +84,7 @@ class Checker:
         self._takers: dict[str, dict[str, Use]] = {}  # physical card -> UID -> what it takes of it
         self._taken: dict[str, set[str]] = {}  # UID -> physical cards
         self._gone: dict[str, float] = {}  # UID in a record whose pod is gone -> since
+        self._late: dict[str, float] = {}  # UID of a bound pod whose record is due -> since
         self._left: dict[str, dict[str, float]] = {}  # group -> UID of a member that counted -> when it went
         self._reach = Reach()
         self._kin = Kin()
@@ -198,6 +201,7 @@ class Checker:
         """`vanished`: it was deleted, and never said to have ended."""
         self._living.pop(pod.uid, None)
         self._unanswered.discard(pod.uid)
+        self._late.pop(pod.uid, None)
         self._kin.went(pod.uid, pod.group, at)
         if pod.uid in self._entries:
             if vanished and pod.node and self._reach.lost(pod.uid, pod.node, since=at - GRACE):
@@ -220,7 +224,10 @@ class Checker:
             self._once_bound.setdefault(self._records[record].uid, set()).add(pod.uid)
         if entries:
             self._compare(pod, entries, change)
-        elif pod.group or pod.given.parts or pod.given.counts:
+        elif not pod.group and not pod.given.parts:
+            if pod.given.counts:
+                self._late[pod.uid] = change.at
+        else:
             self._say(MISMATCH, change, f"{pod} is bound and stands in no record", str(pod))
         self._judge_request(pod, pod.given, change)
         if self._delivering and (wrong := delivered.differs(pod.told, pod.given)):
@@ -360,6 +367,7 @@ class Checker:
         if pod is None or not pod.node or not pod.ours:
             return
         if entry is not None:
+            self._late.pop(uid, None)
             self._once_bound.setdefault(self._records[change.key].uid, set()).add(uid)
             if entry != pod.given:
                 what = f"the record says {entry} of bound {pod}, its annotations {pod.given}"
@@ -460,6 +468,11 @@ class Checker:
     # -- time ----------------------------------------------------------------------------------------------------
 
     def _look_at_the_clock(self, change: Change) -> None:
+        while self._late and change.at - (since := next(iter(self._late.values()))) > LATE:
+            uid = next(iter(self._late))
+            del self._late[uid]
+            what = f"pod {uid} is bound for {change.at - since:.0f} s and stands in no record"
+            self._say(MISMATCH, change, what, uid)
         while self._gone and change.at - (since := next(iter(self._gone.values()))) > RELEASE:
             uid = next(iter(self._gone))
             del self._gone[uid]

@@ -19,6 +19,7 @@ CLAUSES: Final[dict[str, tuple[str, ...]]] = {
     "1: the card is there and healthy": (OVER_ALLOCATION,),
     "1: cards by number": (OVER_ALLOCATION,),
     "2: in a record": (MISMATCH,),
+    "2: recorded soon, if a device plugin picks": (MISMATCH,),
     "2: in one record only": (MISMATCH,),
     "2: same UID": (MISMATCH,),
     "2: same node": (MISMATCH,),

@@ -249,10 +249,9 @@ class Tale:
         self.bind("x", "n", held)
         return self.record("g", entry("x", "n", held), group="g", reserved=reserved)
 
-    def counted(self, name: str, gpus: int, *, epoch: int = 1) -> int:
-        """A lone pod bound to the device plugin's node `p`, decided by the creation of its record."""
+    def counted(self, name: str, gpus: int) -> int:
+        """A lone pod bound to the device plugin's node `p`."""
         self.pod(name, gpus=gpus)
-        self.record(name, entry(name, "p", counts={"main": gpus}), epoch=epoch, by_creation=True)
         return self.bind(name, "p", {"name": "main", "gpuCount": gpus})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from alnair.api import names
+from witness.checker import LATE
 from witness.findings import MISMATCH
 from witness.requests import Ask, Asked
 from witness.tale import MIB, Tale, entry, main, piece, share
@@ -50,7 +51,23 @@ def test_a_pod_bound_without_a_word_of_its_place(tale: Tale) -> None:
 def test_a_lone_pod_without_gpus_needs_no_record(tale: Tale) -> None:
     tale.pod("x")
     tale.bind("x", "n")
+    tale.wait(LATE + 1)
     assert tale.findings == []
+
+
+# -- a lone pod of a device plugin's -------------------------------------------------------------------------------
+
+
+@spares("2: recorded soon, if a device plugin picks")
+def test_a_lone_pod_of_a_device_plugins_is_recorded_soon(tale: Tale) -> None:
+    tale.counted("x", 1)
+    tale.wait(LATE / 2)
+    tale.record("x", entry("x", "p", counts={"main": 1}))
+    tale.counted("y", 1)
+    tale.wait(LATE / 2)
+    tale.deleted("y")
+    tale.wait(LATE)
+    assert tale.findings == [], "one is recorded in time, the other did not live that long"
 
 
 @pytest.mark.parametrize(
@@ -61,13 +78,17 @@ def test_a_lone_pod_without_gpus_needs_no_record(tale: Tale) -> None:
         pytest.param([entry("x", "p", counts={"main": 1}, uid="older!")], id="a namesake's"),
     ],
 )
-@breaks("2: in a record")
-def test_a_lone_pod_of_a_device_plugins_that_is_in_no_record(tale: Tale, listed: list[Object] | None) -> None:
-    tale.pod("x", gpus=1)
+@breaks("2: recorded soon, if a device plugin picks")
+def test_a_lone_pod_of_a_device_plugins_that_is_not_recorded_in_time(
+    tale: Tale, listed: list[Object] | None
+) -> None:
+    tale.counted("x", 1)
     if listed is not None:
         tale.record("x", *listed)
-    revision = tale.bind("x", "p", {"name": "main", "gpuCount": 1})
-    assert (MISMATCH, revision) in tale.said()
+    tale.wait(LATE - 1)
+    assert tale.findings == []
+    revision = tale.wait(2)
+    assert tale.said() == [(MISMATCH, revision)]
 
 
 # -- in one record only --------------------------------------------------------------------------------------------

@@ -162,6 +162,7 @@ OWNER_NAME: Final = f"{PREFIX}owner-name"
 OWNER_UID: Final = f"{PREFIX}owner-uid"
 INSTANCE: Final = f"{PREFIX}instance"  # whose record it is: the Lease of its operator
 PLAN: Final = f"{PREFIX}plan"  # on a record that was decided by its creation
+SERVES: Final = f"{PREFIX}serves"  # on the Lease: the schedulers whose pods its holder binds
 FENCED: Final = (
     f"{PREFIX}fenced"  # on a record whose status could not be written: the epoch of who took it over
 )

@@ -271,9 +271,16 @@ def _older(listed: Group, known: Group | None) -> bool:
 
 
 class Roster:
-    """All gangs. `on_change` is called with every gang that something happened to."""
+    """All gangs. `on_change` is called with every gang that something happened to, `on_status` where only the status of
+    its group is another than we knew: a predecessor's that came late, or a hand's."""
 
-    def __init__(self, schedulers: frozenset[str], *, on_change: Callable[[Gang], None]) -> None:
+    def __init__(
+        self,
+        schedulers: frozenset[str],
+        *,
+        on_change: Callable[[Gang], None],
+        on_status: Callable[[Gang], None] = lambda gang: None,
+    ) -> None:
         self.gangs: dict[Key, Gang] = {}
         self._groups: dict[tuple[str, str], Group] = {}
         self.schedulers = schedulers
@@ -282,6 +289,7 @@ class Roster:
         # Group UID -> its gang that has no pods now, and was stopped because a member failed.
         self._stopped: OrderedDict[str, Gang] = OrderedDict()
         self._on_change = on_change
+        self._on_status = on_status
 
     def put_pod(self, pod: Pod) -> None:
         if pod.scheduler not in self.schedulers:
@@ -330,6 +338,8 @@ class Roster:
         if before is None or _asked(before) != _asked(group):
             gang.timed_out, gang.given_up = False, ""
             self._touch(gang)
+        elif before.status != group.status:
+            self._on_status(gang)
 
     def drop_group(self, namespace: str, name: str, uid: str) -> None:
         there = self._groups.get((namespace, name))
@@ -359,6 +369,10 @@ class Roster:
     def of_group(self, group: Group) -> Gang | None:
         """The group with its pods, if it has any of ours."""
         return self.gangs.get((group.namespace, names.KIND_PODGROUP, group.name))
+
+    def gang_of(self, uid: str) -> Gang | None:
+        """That this pod belongs to."""
+        return self._gang_of.get(uid)
 
     def groups(self) -> list[Group]:
         return list(self._groups.values())

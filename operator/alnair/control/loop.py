@@ -29,7 +29,7 @@ from alnair.ledger.binding import Verdict
 from alnair.ledger.errors import CommitRefused, RecordMoved
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import Member as RecordMember
-from alnair.ledger.records import Record
+from alnair.ledger.records import Owner, Record
 from alnair.ledger.writer import LANDING_SECONDS
 from alnair.scheduling import exact, search
 from alnair.scheduling.board import Boards
@@ -49,6 +49,7 @@ MOST_MORE = 256  # members beyond its pods that an elastic gang starts with; it 
 SLOT_SECONDS = 5.0  # a plan that takes longer (a webhook that fails, say) no longer counts against that
 PATIENCE = 3  # exact searches in a row whose answer came too late for the books
 EXACT_SECONDS = 10.0  # for one gang; then it is undecided, and tried again later
+HEARING_SECONDS, LOOK_SECONDS = 5.0, 0.02  # for a change that is there to come through the stream
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 10.0, 300.0  # after the apiserver refused a record or a Binding
 
 
@@ -316,11 +317,11 @@ class Loop:
         loop = asyncio.get_running_loop()
         self._in_flight[gang] = loop.call_later(SLOT_SECONDS, self._give_slot_back, gang)
         self._note_how_busy()
-        if not gang.is_group and not placements[0][1].containers:
+        if not gang.is_group and self._needs_no_commit(*placements[0]):
             pod, holding = placements[0]
             self._state.hold(pod.uid, holding)
             self._alone.add(pod.uid)
-            work = self._bind_alone(gang, pod, holding, reserved, scheduler=gang.scheduler)
+            work = self._bind_alone(gang, pod, holding, reserved, owner=gang.owner, scheduler=gang.scheduler)
             self._ledger.spawn(work, f"bind {pod}")
             return
         record = self._ledger.assume(
@@ -350,11 +351,18 @@ class Loop:
             self._hooks.unreserve(reserved, lost)
             self._finished(gang)
 
+    def _needs_no_commit(self, pod: Pod, holding: Holding) -> bool:
+        """A lone pod without slices. If it holds cards the next leader has to know of whom such Bindings are: by what
+        the Lease tells, and what it sees of the pod itself."""
+        told = pod.scheduler in self._ledger.lease.serving and recovery.bound_without_commit(pod)
+        return not any(holding.slices()) and (told or not holding.containers)
+
     async def _bind_alone(
-        self, gang: Gang, pod: Pod, holding: Holding, reserved: Reservation, *, scheduler: str
+        self, gang: Gang, pod: Pod, holding: Holding, reserved: Reservation, *, owner: Owner, scheduler: str
     ) -> None:
-        """A lone pod without cards: its bind is atomic by itself and needs no commit."""
-        bound = False
+        """A lone pod without slices: its bind is atomic by itself and needs no commit. One with whole cards of a device
+        plugin's choice is recorded afterwards."""
+        bound = changed = False
         try:
             member = RecordMember(pod.uid, pod.name, holding, version=pod.version)
             unready = await self._ledger.volumes.prepare(pod.namespace, [member], spare=0)
@@ -364,15 +372,24 @@ class Loop:
             if vetoes := await self._hooks.before_bind(scheduler, pod.namespace, [member]):
                 self.retry_later(gang, vetoes[pod.uid], reason="PreBindRefused")
                 return
-            await self._ledger.lease.ensure()
-            verdict = await self._ledger.binder.bind(pod.namespace, member)
+            lease = self._ledger.lease
+            await (lease.confirm() if holding.containers else lease.ensure())
+            verdict = await self._ledger.binder.bind(pod.namespace, member, as_planned=True)
             if verdict is Verdict.REFUSED:
                 verdict = await self._fenced(pod.namespace, member)
             if bound := verdict is Verdict.BOUND:
                 self.now_bound(pod.uid, holding, scheduler)
                 gang.observe_bind_time(self._clock.now(), self._metrics.bind_seconds.observe)
+                if holding.containers:
+                    recording = recovery.record_later(
+                        self._ledger, owner, scheduler=scheduler, pod=pod, holding=holding
+                    )
+                    self._ledger.spawn(recording, f"record {pod}")
             elif verdict is Verdict.REFUSED:
                 self.retry_later(gang, "the apiserver refuses the Binding", reason="BindingRefused")
+            elif verdict is Verdict.CHANGED:
+                changed = True
+                await self._hears_more(pod)
             else:
                 self.now_lost(pod.uid)
         finally:
@@ -382,6 +399,16 @@ class Loop:
             if self._state.holdings.get(pod.uid) is holding:
                 self._state.release(pod.uid)  # from here on the pod itself says where it is
             self._finished(gang)
+            if changed and (its := self._roster.gang_of(pod.uid)) is not None:
+                self.touch(its)  # it may be another's by now
+
+    async def _hears_more(self, pod: Pod) -> None:
+        """Until the stream has told of another version of the pod, if it does."""
+        known, deadline = pod.version, self._clock.now() + HEARING_SECONDS
+        while (live := self._state.pods.get(pod.uid)) is not None and live.version == known:
+            if self._clock.now() > deadline:
+                return
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _fenced(self, namespace: str, member: RecordMember) -> Verdict:
         """What became of a pod whose Binding was refused. Only once it was changed can no earlier try land; or when the
@@ -455,7 +482,10 @@ class Loop:
             strays = [
                 pod
                 for pod in gang.pods.values()
-                if pod.node and not pod.terminal and self._ledger.record_of(pod.uid) is None
+                if pod.node
+                and not pod.terminal
+                and self._ledger.record_of(pod.uid) is None
+                and pod.uid not in self._ledger.recording
             ]
             if (
                 strays

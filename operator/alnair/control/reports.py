@@ -220,7 +220,11 @@ class Reports:
                 try:
                     await self._tell_pod(gang, pod)
                 except Refused as refused:
-                    log.info("pod %s: not told: %s", pod, refused)  # gone, or changed: its next event comes
+                    log.info("pod %s: not told: %s", pod, refused)
+                    if (
+                        refused.status == 409
+                    ):  # it was changed, and its event may say nothing that is news to us
+                        self._later(gang, REWORD_SECONDS)
 
     async def tell(self, gang: Gang) -> None:
         """Write the group's status now, for what must not be forgotten. If that cannot be done, it is done later."""

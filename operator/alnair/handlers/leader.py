@@ -1,6 +1,6 @@
 """What a leader is made of, and what it does with it.
 
-    stamp the records -> list pods, nodes, storage -> roll forward -> loop
+    stamp the records -> list pods, nodes, storage -> fence lone pods -> roll forward -> loop
 
 `Leader` is one term: it is made anew each time, so nothing is left in it of an earlier one's. The order is the one that
 `ledger.recovery` asks for.
@@ -97,7 +97,11 @@ class Leader:
             instance=names.label_value(f"{settings.lease_namespace}.{settings.lease_name}"),
         )
         self._events = Events(client, clock=clock, metrics=metrics, identity=identity, lull=self._lull)
-        self._roster = Roster(schedulers, on_change=self._gang_changed)
+        self._roster = Roster(
+            schedulers,
+            on_change=self._gang_changed,
+            on_status=self._status_changed,
+        )
         self._reports = Reports(
             client, events=self._events, roster=self._roster, clock=clock, lull=self._lull
         )
@@ -187,6 +191,7 @@ class Leader:
             tasks.start(self._lease.keep(), "keep the lease")
             lost = tasks.start(_raise_when_lost(self._lease), "lease lost")
             settled = await self._learn(tasks, handovers)
+            await recovery.fence_alone(ledger)
             await self._lease.confirm()
             recovery.resume(ledger)
             self._loop.adopt_strays()
@@ -299,6 +304,9 @@ class Leader:
     def _gang_changed(self, gang: Gang) -> None:
         self._reports.gang_changed(gang)
         self._loop.touch(gang)
+
+    def _status_changed(self, gang: Gang) -> None:
+        self._reports.gang_changed(gang)
 
     def _cards_changed(self, name: str, before: Inventory, now: Inventory) -> None:
         self._publisher.cards_changed(name)

@@ -124,6 +124,7 @@ class Operator:
                 settings.lease_namespace, settings.lease_name, self._identity, settings.lease_seconds
             ),
             self._clock,
+            serves=self._config.schedulers,
         )
         self._ready = True  # as a stand-by
         standing_by = asyncio.get_running_loop().call_later(STAND_BY_SECONDS, self._unhurried.set)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,6 +51,10 @@ class ConfigFile:
     def profiles(self) -> Mapping[str, Profile]:
         """Made anew: nothing that they learn is shared with an earlier leader's."""
         return build_all(self.config, self._registry, limit=overtime)
+
+    def schedulers(self) -> Iterable[str]:
+        """By whose names its pods come to us."""
+        return self.config.by_name()
 
     async def run(self) -> None:
         while self._path is not None:

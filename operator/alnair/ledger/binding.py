@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -35,6 +36,7 @@ class Verdict(enum.Enum):
     GONE = "deleted, going away, finished or another pod of that name"
     ELSEWHERE = "bound to another node by somebody else"
     REFUSED = "the apiserver refuses the Binding for good"
+    CHANGED = "there and unbound, and another than it was planned for"
     UNREADY = "its volumes cannot be had on that node, or a rule says no before the Binding"
 
 
@@ -68,19 +70,22 @@ class Binder:
         self._lease = lease
         self._choose = choose
 
-    async def bind(self, namespace: str, member: Member) -> Verdict:
-        """Until it is known what became of the pod, with the steps of its delivery around it."""
+    async def bind(self, namespace: str, member: Member, *, as_planned: bool = False) -> Verdict:
+        """Until it is known what became of the pod, with the steps of its delivery around it. `as_planned`: only at the
+        version that the plan saw."""
         delivery = self._choose(member)
         try:
             await delivery.prepare(namespace, member)
         except Undeliverable as error:
             log.error("pod %s/%s: %s", namespace, member.name, error)
             return Verdict.REFUSED
-        verdict = await self._bind(namespace, member, delivery.annotations(member))
+        verdict = await self._bind(namespace, member, delivery.annotations(member), as_planned=as_planned)
         await (delivery.confirm if verdict is Verdict.BOUND else delivery.undo)(namespace, member)
         return verdict
 
-    async def _bind(self, namespace: str, member: Member, delivered: Mapping[str, str]) -> Verdict:
+    async def _bind(
+        self, namespace: str, member: Member, delivered: Mapping[str, str], *, as_planned: bool
+    ) -> Verdict:
         """The first try names the version that the plan saw."""
         path = f"/api/v1/namespaces/{namespace}/pods/{member.name}"
         version, refusals, pauses = member.version, 0, Pauses()
@@ -90,8 +95,10 @@ class Binder:
                     pod = await self._client.get(path)
                     if (verdict := judge(pod, member)) is not None:
                         return verdict
-                    await self._lease.confirm()
                     version = pod["metadata"]["resourceVersion"]
+                    if as_planned and version != member.version:
+                        return Verdict.CHANGED
+                    await self._lease.confirm()
                 body = binding(member, version=version, delivered=delivered)
                 await self._client.call("POST", f"{path}/binding", body=body)
                 return Verdict.BOUND
@@ -110,20 +117,26 @@ class Binder:
                 await pauses.rest(error)
             version = ""  # look before the next try
 
-    async def fence(self, namespace: str, member: Member, why: str) -> Verdict | None:
+    async def fence(
+        self, namespace: str, member: Member, why: str, *, version: str = "", patience: float = 0.0
+    ) -> Verdict | None:
         """Change the unbound pod, so that every Binding still under way meets another version and is refused.
 
-        Returns what became of the pod if it is not simply unbound; only on None may its slices be given away.
+        Returns what became of the pod if it is not simply unbound; only on None may its slices be given away. Raises
+        Refused where somebody's policy says no; with `patience` (monotonic) only after that moment. An apiserver
+        that does not answer is waited for. `version`: one at which it was seen unbound, which saves a look.
         """
         path = f"/api/v1/namespaces/{namespace}/pods/{member.name}"
         pauses = Pauses()
         while True:
             try:
-                pod = await self._client.get(path)
-                if (verdict := judge(pod, member)) is not None:
-                    return verdict
+                if not version:
+                    pod = await self._client.get(path)
+                    if (verdict := judge(pod, member)) is not None:
+                        return verdict
+                    version = pod["metadata"]["resourceVersion"]
                 body = {
-                    "metadata": {"uid": member.uid, "resourceVersion": pod["metadata"]["resourceVersion"]},
+                    "metadata": {"uid": member.uid, "resourceVersion": version},
                     "status": {
                         "conditions": [
                             {"type": "PodScheduled", "status": "False", "reason": "Replanned", "message": why}
@@ -131,17 +144,20 @@ class Binder:
                     },
                 }
                 after = await self._client.patch(f"{path}/status", body, kind=STRATEGIC_PATCH)
-                if after["metadata"]["resourceVersion"] != pod["metadata"]["resourceVersion"]:
+                if after["metadata"]["resourceVersion"] != version:
                     return None
                 why += " (again)"  # nothing was changed, so nothing is fenced: say it in other words
             except Refused as refused:
                 if refused.status == 404:
                     return Verdict.GONE
-                if refused.status != 409 and not not_now(refused):
+                if refused.status != 409 and (
+                    time.monotonic() > patience if patience else not not_now(refused)
+                ):
                     raise
                 await pauses.rest()
             except Unanswered as error:
                 await pauses.rest(error)
+            version = ""  # look before the next try
 
 
 async def as_it_is(client: Client, namespace: str, member: Member) -> dict[str, Any] | None:

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
+from alnair.api import names
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.clock import Clock, micro_stamp
 
@@ -61,12 +63,27 @@ class LeaseSettings:
 
 
 class Lease:
-    """Acquire once, then run `keep`. `term` counts the holders; it grows with every change of holder."""
+    """Acquire once, then run `keep`. `term` counts the holders; it grows with every change of holder.
 
-    def __init__(self, client: Client, settings: LeaseSettings, clock: Clock) -> None:
+    The Lease tells which schedulers its holder serves, for the next one, whose config may be another: pods of these may
+    have Bindings under way that no record tells of. `serves`: those of the config as it is now.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        settings: LeaseSettings,
+        clock: Clock,
+        *,
+        serves: Callable[[], Iterable[str]] = frozenset,
+    ) -> None:
         self._client = client
         self._settings = settings
         self._clock = clock
+        self._serves = serves
+        self._tells: frozenset[str] = frozenset()  # what our next write says of it
+        self.serving: frozenset[str] = frozenset()  # what the Lease said that we serve, when we took it
+        self.served: frozenset[str] = frozenset()  # and that anybody served since this was last forgotten
         self._object: dict[str, Any] = {}
         self._seen: tuple[str, float] = ("", 0.0)  # (version of a rival's lease, when we first saw it)
         self._rivals_seconds = settings.duration_seconds
@@ -83,7 +100,13 @@ class Lease:
         while not await self._try():
             await self._until_it_changes()
         self.held = True
+        self.served = _told(self._object)
+        self.serving = frozenset(self._serves()) & self.served
         log.info("leading as %s, term %d", self._settings.identity, self.term)
+
+    def forget_predecessors(self) -> None:
+        """Nothing of theirs is under way any more: from the next write on the Lease tells of us alone."""
+        self._tells = self.served = self.serving
 
     async def keep(self) -> None:
         """Renew until cancelled or lost. An apiserver that is away for long is waited for: while it is away nobody
@@ -157,6 +180,7 @@ class Lease:
             except Refused as refused:
                 if refused.status != 404:
                     raise
+                self._tells = frozenset(self._serves())
                 self._object = await self._client.create(self._settings.collection, self._claim({}, 1))
                 self.term = 1
                 return True
@@ -167,6 +191,7 @@ class Lease:
                 return True
             if spec.get("holderIdentity") and not self._expired(lease):
                 return False
+            self._tells = _told(lease) | frozenset(self._serves())
             term = int(spec.get("leaseTransitions") or 0) + 1
             self._object = await self._put(self._claim(lease, term))
             self.term = term
@@ -222,10 +247,12 @@ class Lease:
         before = lease.get("spec") or {}
         now = micro_stamp(self._clock.wall())
         ours = before.get("holderIdentity") == self._settings.identity
+        metadata = lease.get("metadata") or {"name": self._settings.name}
+        annotations = {**(metadata.get("annotations") or {}), names.SERVES: ",".join(sorted(self._tells))}
         return {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
-            "metadata": lease.get("metadata") or {"name": self._settings.name},
+            "metadata": {**metadata, "annotations": annotations},
             "spec": {
                 "holderIdentity": self._settings.identity,
                 "leaseDurationSeconds": max(1, round(self._settings.duration_seconds)),
@@ -279,3 +306,9 @@ class Lease:
             log.error("leadership lost: %s", why)
         self.held = False
         self.lost.set()
+
+
+def _told(lease: dict[str, Any]) -> frozenset[str]:
+    """The schedulers that a Lease names."""
+    text = (lease.get("metadata") or {}).get("annotations", {}).get(names.SERVES) or ""
+    return frozenset(text.split(",")) - {""}

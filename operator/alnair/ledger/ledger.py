@@ -101,6 +101,7 @@ class Ledger:
         self._record_of: dict[str, Record] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._releasing: set[Record] = set()
+        self.recording: set[str] = set()  # UIDs of bound pods whose record is due
         # Node that is not ready -> UIDs of pods that were deleted there by force.
         self._parked: dict[str, set[str]] = {}
         self.recovered = False  # all pods are known: what is gone may be released

@@ -5,8 +5,10 @@
    it needs the lease (see ledger.writer). There may be thousands of these, and they are stamped when there is time
    (`stamp_settled`).
 2. List the pods after the records, so that a pod which is bound by the old leader's last Bindings is seen with its
-   record known by the time of step 3.
-3. Roll forward what was committed, drop what never was, release what is gone, adopt bound pods that lost their record.
+   record known by the time of step 4.
+3. Change every pod that the old leader may be binding without a record (`fence_alone`), so that its Binding, however
+   late, is refused and its place can be somebody else's.
+4. Roll forward what was committed, drop what never was, release what is gone, adopt bound pods that lost their record.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 32
 REFUSALS = 10  # of a settled record's stamp: nothing hangs on it
+HEARING_SECONDS = 0.02  # between two looks whether the stream has told what became of a pod
 
 
 Settled = list[tuple[Record, str]]
@@ -142,17 +145,22 @@ def _came_late(ledger: Ledger, record: Record) -> bool:
 async def _withdraw(ledger: Ledger, record: Record) -> bool:
     """Take a plan back that nobody was bound by. False: somebody was, and it is to be carried to its end.
 
-    The pods are changed first, so that no Binding of those days can land.
+    The pods are changed first, so that no Binding of those days can land. One that nobody may change is waited for as
+    long as a request can be under way.
     """
-    why = "the plan for this pod came too late"
-    fencing = (ledger.binder.fence(record.owner.namespace, member, why) for member in record.members.values())
-    try:
-        async with asyncio.timeout(LANDING_SECONDS):
-            verdicts = await together(fencing)
-    except (Refused, TimeoutError) as error:
-        log.error("record %s came too late, but its pods cannot be kept from it: %r", record, error)
-        return False
-    if Verdict.BOUND in verdicts:
+    patience = time.monotonic() + LANDING_SECONDS
+
+    async def fence(member: Member) -> Verdict | None:
+        why = "the plan for this pod came too late"
+        try:
+            return await ledger.binder.fence(record.owner.namespace, member, why, patience=patience)
+        except Refused as refused:
+            log.error(
+                "pod %s of %s, which came too late, cannot be changed: %s", member.name, record, refused
+            )
+            return None
+
+    if Verdict.BOUND in await together(map(fence, record.members.values())):
         return False
     log.warning("record %s: its plan came too late; removed", record)
     removal = ledger.writer.remove(record.path, uid=record.uid, version=record.version)
@@ -209,8 +217,54 @@ async def _stamp(ledger: Ledger, record: Record, patience: float) -> Record | No
             ledger.epoch = min(record.epoch + 1, LAST_EPOCH)
 
 
+async def fence_alone(ledger: Ledger) -> None:
+    """Step 3, once all pods are listed. A lone pod that asks for whole cards is bound without a commit where a device
+    plugin picks them (decision 6): only of a scheduler that the Lease names, after a look at the Lease, and at the
+    version that the plan saw. So whom a predecessor may still be binding was there before we led, is as it was then,
+    and is found here; those that come later need no fence.
+
+    Returns when the books know of each that it waits and cannot be bound by anybody else, or where it went. Who may
+    not be changed at all is waited for as long as a Binding can be under way.
+    """
+    patience = time.monotonic() + LANDING_SECONDS
+
+    async def fence(pod: Pod) -> None:
+        member, why = Member(pod.uid, pod.name, Holding("")), "a new leader plans this pod anew"
+        try:
+            verdict = await ledger.binder.fence(
+                pod.namespace, member, why, version=pod.version, patience=patience
+            )
+        except Refused as refused:
+            log.error("pod %s may be bound by a predecessor, and may not be changed: %s", pod, refused)
+            return
+        if verdict is not None:
+            await _heard(ledger, pod)
+
+    served = ledger.schedulers | ledger.lease.served
+    alone = [
+        pod
+        for pod in ledger.state.pods.values()
+        if pod.scheduler in served and bound_without_commit(pod) and ledger.record_of(pod.uid) is None
+    ]
+    await together(map(fence, alone))
+    ledger.lease.forget_predecessors()
+
+
+async def _heard(ledger: Ledger, pod: Pod) -> None:
+    """Until the stream has told what became of a pod that does not wait any more."""
+    while (live := ledger.state.pods.get(pod.uid)) is not None and live.waiting:  # noqa: ASYNC110
+        await asyncio.sleep(HEARING_SECONDS)
+
+
+def bound_without_commit(pod: Pod) -> bool:
+    """Whether its Binding may need no record before it, wherever it lands."""
+    demands = pod.shape.gpu.demands
+    whole = bool(demands) and all(demand.whole and not demand.named for demand in demands)
+    return pod.waiting and not pod.group and whole
+
+
 def resume(ledger: Ledger) -> None:
-    """Step 3, for the records: called once the pod stream has listed all pods."""
+    """Step 4, for the records: called once the pod stream has listed all pods."""
     for record in list(ledger.records.values()):
         for member in list(record.members.values()):
             if (pod := ledger.state.pods.get(member.uid)) is not None:
@@ -286,6 +340,34 @@ async def adopt(ledger: Ledger, owner: Owner, *, scheduler: str, min_member: int
             await ledger.writer.create(record)
         await ledger.writer.insist(record)
     log.warning("record %s: adopted %d bound pods without a record", record, len(members))
+
+
+async def record_later(ledger: Ledger, owner: Owner, *, scheduler: str, pod: Pod, holding: Holding) -> None:
+    """Write down a lone pod that was bound without a commit: its cards are the device plugin's to choose, so there
+    is nothing to take twice, and its Binding was atomic by itself. A restart before this adopts it."""
+    ledger.recording.add(pod.uid)
+    try:
+        await _record_late(ledger, owner, scheduler, pod, holding)
+    finally:
+        ledger.recording.discard(pod.uid)
+
+
+async def _record_late(ledger: Ledger, owner: Owner, scheduler: str, pod: Pod, holding: Holding) -> None:
+    async with ledger.lull.errand():
+        live = ledger.state.pods.get(pod.uid)
+        if live is None or live.terminal or ledger.record_of(pod.uid) is not None:
+            return
+        record = ledger.new_record(owner, scheduler=scheduler, min_member=1)
+        record.phase, record.satisfied = BOUND, True
+        record.members[pod.uid] = Member(pod.uid, pod.name, holding, bound=True)
+        ledger.load(record)
+        async with ledger.writing(record):
+            try:
+                await ledger.writer.create(record)
+                await ledger.writer.write(record)
+            except Refused as refused:
+                log.error("pod %s runs without a record: %s", pod, refused)
+                await ledger.discard(record)
 
 
 def _name(manifest: dict[str, Any]) -> str:

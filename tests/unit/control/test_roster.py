@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,7 +22,8 @@ class Watched:
 
     def __init__(self) -> None:
         self.changed: list[Gang] = []
-        self.roster = Roster(OURS, on_change=self.changed.append)
+        self.reported: list[Gang] = []
+        self.roster = Roster(OURS, on_change=self.changed.append, on_status=self.reported.append)
 
     def put(self, sentence: PodBuilder, **fields: Any) -> Gang | None:
         read = as_pod(sentence, **fields)
@@ -37,6 +39,17 @@ class Watched:
         )
         self.roster.put_group(made)
         return made
+
+
+def test_a_status_that_somebody_else_wrote_is_reported_anew_and_is_no_reason_to_try() -> None:
+    watched = Watched()
+    gang = watched.put(MEMBER)
+    known = watched.put_group()
+    watched.changed.clear()
+    watched.roster.put_group(replace(known), listed=True)
+    assert (watched.changed, watched.reported) == ([], [])
+    watched.roster.put_group(replace(known, status={"phase": "Pending"}), listed=True)
+    assert (watched.changed, watched.reported) == ([], [gang])
 
 
 def test_pods_join_by_label_in_their_own_namespace() -> None:

@@ -99,7 +99,9 @@ class Leader:
         self.metrics = metrics
         self.profiles = Profiles(world.profiles, clock=self.clock, metrics=metrics)
         self.state = ClusterState()
-        self.lease = Lease(client, LeaseSettings("alnair", "alnair", identity), self.clock)
+        self.lease = Lease(
+            client, LeaseSettings("alnair", "alnair", identity), self.clock, serves=lambda: world.profiles
+        )
         self.ledger = Ledger(
             client=client,
             state=self.state,
@@ -182,6 +184,7 @@ class Leader:
 
     async def carry_on(self) -> None:
         """Recovery, then planning."""
+        await recovery.fence_alone(self.ledger)
         await self.lease.confirm()
         recovery.resume(self.ledger)
         self.loop.adopt_strays()

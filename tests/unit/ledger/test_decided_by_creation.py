@@ -3,6 +3,7 @@ status is written when it is settled. Whoever comes after reads the one or the o
 
 from __future__ import annotations
 
+import asyncio
 import time
 from copy import deepcopy
 
@@ -10,7 +11,7 @@ import orjson
 import pytest
 
 from alnair.api import names
-from alnair.ledger import records, writer
+from alnair.ledger import records, recovery, writer
 from alnair.ledger.records import BOUND, COMMITTED, Member, Owner, Record
 from alnair.state.holding import ContainerShare, Holding
 from harness.builders import node, pod
@@ -164,17 +165,41 @@ async def test_a_plan_that_came_late_is_not_taken_over_by_a_leader_that_dies_ear
         assert world.where() == {"c": "n1"}
 
 
-async def test_a_plan_that_came_late_and_cannot_be_withdrawn_stops_no_take_over() -> None:
-    """Somebody's policy refuses every change of its pods. Then it is carried to its end, as far as that goes."""
+@pytest.mark.parametrize("status", [403, 422])
+async def test_a_plan_that_came_late_and_whose_pods_nobody_may_change_is_dropped_after_a_while(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cards may be somebody else's by now: the pods are planned anew, by what is free."""
+    monkeypatch.setattr(recovery, "LANDING_SECONDS", 0.2)
     async with counted_world() as world:
         world.server.put(f"{RECORDS}/other", _stamped(6))
         left_a_plan(world, "a", "b", epoch=5)
         world.pods("a", "b", like=TRAINER)
-        world.server.refuses("PATCH a/status", 422, "Invalid")
-        leader = await world.start()
-        await world.settled()
+        world.pod("c", group="", like=ALL_OF_IT, on="n1")
+        with world.server.refusing(lambda call: call.name == "PATCH a/status", status) as refused:
+            leader = await world.start()
+            await world.settled()
+        assert refused
         assert not leader.gave_up
-        assert world.where() == {"a": "n1", "b": "n1"}
+        assert world.where() == {"c": "n1"}
+
+
+async def test_an_apiserver_that_is_away_for_long_carries_no_late_plan_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recovery, "LANDING_SECONDS", 0.1)
+    async with counted_world() as world:
+        world.server.put(f"{RECORDS}/other", _stamped(6))
+        left_a_plan(world, "a", "b", epoch=5)
+        world.pods("a", "b", like=TRAINER)
+        world.pod("c", group="", like=ALL_OF_IT, on="n1")
+        with world.server.refusing(lambda call: call.name == "PATCH a/status", 503) as unanswered:
+            leading = asyncio.create_task(world.start())
+            await world.until(lambda: len(unanswered) > 3)
+            assert not leading.done(), "nobody is planned before it is known"
+        await leading
+        await world.settled()
+        assert world.where() == {"c": "n1"}
 
 
 async def test_bindings_under_way_do_not_land_once_their_plan_was_taken_back() -> None:

@@ -9,9 +9,11 @@ import asyncio
 
 import pytest
 
+from alnair.api import names
+from alnair.ledger import recovery
 from alnair.ledger.lease import LeadershipLost
 from alnair.ledger.records import BOUND, COMMITTED
-from harness.builders import node, pod
+from harness.builders import PodBuilder, node, pod
 from unit.control.world import LEASE, RECORDS, Leader, World, record_name
 
 RECORD = f"{RECORDS}/{record_name()}"
@@ -379,43 +381,159 @@ async def test_a_roll_back_of_a_settled_gang_that_lands_late_is_refused_and_evic
         assert world.said()["phase"] == COMMITTED
 
 
-# -- a lone pod of cards that a device plugin picks ------------------------------------------------------------------
+# -- a lone pod that is bound without a commit -----------------------------------------------------------------------
 
 ONE_CARD = node("n1").with_cards(1).owned_by("device-plugin")
 COUNTED = pod("counted").by("alnair").asking(cpu="100m", gpu=1)
 FIRST = COUNTED.with_(lambda it: it["spec"].update(priority=1000))
 
 
-async def stopped_before(world: World, call: str) -> asyncio.Event:
-    """A leader that is stopped with this call about `a` on its way; set the event, and it arrives."""
-    world.pod("a", group="", like=COUNTED)
-    arrives = world.server.delays(call)
+async def stopped_before_its_binding(world: World, *, like: PodBuilder = COUNTED) -> asyncio.Event:
+    """A leader that is stopped with the Binding of `a` on its way; set the event, and that arrives."""
+    world.pod("a", group="", like=like)
+    arrives = world.server.delays("POST a/binding")
     before = await world.start()
-    await world.until(lambda: call in world.written())
+    await world.until(lambda: any("a/binding" in call for call in world.written()))
     before.deaf = True
     return arrives
 
 
-async def test_a_card_that_an_ex_leaders_late_binding_wants_is_nobody_elses() -> None:
-    async with World(nodes=[ONE_CARD]) as world:
-        arrives = await stopped_before(world, "POST a/binding")
-        world.pod("b", group="", like=FIRST)
-        await world.start()
-        await world.until(lambda: world.where() == {"a": "n1"})
-        arrives.set()
-        await world.settled_but(world.leaders[0])
-        assert world.where() == {"a": "n1"}
-        assert list(world.listed().values()) == [["a"]]
+async def late(world: World, arrives: asyncio.Event) -> None:
+    """It arrives, and is refused: whoever sent it looks what became of the pod."""
+
+    def looks() -> int:
+        return sum(call.name == "GET pods/a" for call in world.server.calls)
+
+    before = looks()
+    arrives.set()
+    await world.until(lambda: looks() > before)
 
 
-async def test_an_ex_leaders_plan_that_arrives_when_its_card_is_somebody_elses_is_not_carried_out() -> None:
+async def test_a_card_that_an_ex_leaders_late_binding_wants_is_given_to_one_pod_only() -> None:
     async with World(nodes=[ONE_CARD]) as world:
-        arrives = await stopped_before(world, "POST team/gpuallocations")
+        arrives = await stopped_before_its_binding(world)
         world.pod("b", group="", like=FIRST)
         await world.start()
         await world.until(lambda: world.where() == {"b": "n1"})
-        arrives.set()
-        await world.until(lambda: world.leaders[0].gave_up)
+        await late(world, arrives)
         await world.settled_but(world.leaders[0])
         assert world.where() == {"b": "n1"}
         assert list(world.listed().values()) == [["b"]]
+
+
+async def test_a_late_binding_that_lands_during_the_take_over_is_known_before_anybody_is_planned() -> None:
+    async with World(nodes=[ONE_CARD]) as world:
+        arrives = await stopped_before_its_binding(world)
+        world.pod("b", group="", like=FIRST)
+        world.server.first("PATCH a/status", lambda: world.pod("a", group="", like=COUNTED, on="n1"))
+        await world.start()
+        await world.settled_but(world.leaders[0])
+        assert world.where() == {"a": "n1"}
+        arrives.set()
+        await world.settled()
+
+
+@pytest.mark.parametrize("status", [422, 403])
+async def test_a_lone_pod_that_nobody_may_change_stops_no_take_over(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "LANDING_SECONDS", 0.2)
+    async with World(nodes=[ONE_CARD]) as world:
+        world.pod("a", group="", like=COUNTED)
+        with world.server.refusing(lambda call: call.name == "PATCH a/status", status) as refused:
+            leader = await world.start()
+            await world.settled()
+        assert refused
+        assert not leader.gave_up
+        assert world.where() == {"a": "n1"}
+
+
+async def test_only_pods_that_are_bound_without_a_commit_are_changed_by_a_take_over() -> None:
+    """Gangs, slices and bound pods have records, and pods of others are theirs."""
+    async with World(nodes=[ONE_CARD.with_cards(4), node("n2").with_cards(2)]) as world:
+        world.pod("gang", like=COUNTED)
+        world.pod("slice", group="", like=pod("w").by("alnair").asking(cpu="1").slice(memory_gib=4))
+        world.pod("cardless", group="")
+        world.pod("there", group="", like=COUNTED, on="n1")
+        world.pod("others", group="", like=COUNTED.by("somebody-else"))
+        world.pod("lone", group="", like=COUNTED)
+        await world.start()
+        await world.settled()
+        changed = [call for call in world.written() if call.endswith("/status") and "PATCH" in call]
+        assert changed[0] == "PATCH lone/status"
+        assert not {
+            f"PATCH {name}/status" for name in ("gang", "slice", "cardless", "there", "others")
+        } & set(changed)
+
+
+async def test_pods_of_a_profile_that_the_successor_does_not_have_are_fenced_too() -> None:
+    """Its config is another: an upgrade that has not come to both replicas."""
+    async with World(nodes=[ONE_CARD]) as world:
+        arrives = await stopped_before_its_binding(world, like=COUNTED.by("alnair-cost-saving"))
+        world.profiles = {"alnair": world.profiles["alnair"]}
+        world.pod("b", group="", like=FIRST)
+        await world.start()
+        await world.until(lambda: world.where() == {"b": "n1"})
+        await late(world, arrives)
+        assert world.where() == {"b": "n1"}
+
+
+async def test_what_the_lease_tells_of_predecessors_is_forgotten_once_they_are_fenced() -> None:
+    async with World(nodes=[ONE_CARD]) as world:
+        await world.start()
+        world.profiles = {"alnair": world.profiles["alnair"]}
+        after = await world.start()
+        assert world.server.objects[LEASE]["metadata"]["annotations"][names.SERVES].count(",") > 0
+        await after.lease.count_from(7)
+        assert world.server.objects[LEASE]["metadata"]["annotations"][names.SERVES] == "alnair"
+
+
+async def test_a_profile_that_the_lease_does_not_tell_of_has_its_pods_recorded_first() -> None:
+    """It came with another config, while we led."""
+    async with World(nodes=[ONE_CARD]) as world:
+        leader = await world.start()
+        leader.lease.serving = frozenset({"another"})
+        world.pod("a", group="", like=COUNTED)
+        await world.settled()
+        writes = [call for call in world.written() if "binding" in call or "gpuallocations" in call]
+        assert writes[:2] == ["POST team/gpuallocations", "POST a/binding"]
+
+
+async def test_a_leader_whose_lease_was_deleted_by_a_hand_binds_no_lone_pod() -> None:
+    async with World(nodes=[ONE_CARD]) as world:
+        before = await world.start()
+        world.server.remove(LEASE)
+        after = await world.process()
+        await after.lead()
+        after.deaf = True
+        world.pod("a", group="", like=COUNTED)
+        await world.until(lambda: before.gave_up)
+        assert not [call for call in world.written() if "binding" in call]
+
+
+async def test_a_lone_pod_that_is_changed_before_its_binding_is_planned_anew() -> None:
+    """It joins a group of two, and must not be bound without the other."""
+    async with World(nodes=[ONE_CARD], min_member=2) as world:
+        world.server.first("POST a/binding", lambda: world.pod("a", group="g", like=COUNTED))
+        world.pod("a", group="", like=COUNTED)
+        await world.start()
+        await world.settled()
+        assert [call for call in world.written() if "binding" in call] == ["POST a/binding"]
+        assert world.where() == {}
+
+
+async def test_an_apiserver_that_is_away_for_long_leaves_no_lone_pod_unfenced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recovery, "LANDING_SECONDS", 0.1)
+    async with World(nodes=[ONE_CARD]) as world:
+        arrives = await stopped_before_its_binding(world)
+        world.pod("b", group="", like=FIRST)
+        with world.server.refusing(lambda call: call.name == "PATCH a/status", 503) as unanswered:
+            leading = asyncio.create_task(world.start())
+            await world.until(lambda: len(unanswered) > 3)
+            assert not leading.done(), "nobody is planned before it is known"
+        await leading
+        await world.until(lambda: world.where() == {"b": "n1"})
+        await late(world, arrives)
+        assert world.where() == {"b": "n1"}
