@@ -8,7 +8,9 @@ was asked for, so that news never loses against an older list.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
+from collections.abc import AsyncIterator
 from typing import Any
 
 from alnair.api import names
@@ -24,6 +26,7 @@ from alnair.ledger.writer import Pauses
 log = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 60.0
+COLLECT_EVERY = 5  # so many of these
 
 
 class Resync:
@@ -46,12 +49,15 @@ class Resync:
         """`calm`: from then on there is time."""
         await calm.wait()
         due = self.records  # the rest was listed by `until_done`
-        while True:
+        for turn in itertools.count(1):
             try:
                 await due()
                 due = self.once
             except (Refused, Unanswered) as error:
                 log.warning("resync: %s; next try in %.0f s", error, PERIOD_SECONDS)
+            if turn % COLLECT_EVERY == 0:
+                async with self._ledger.lull.errand():
+                    memory.collect()
             await asyncio.to_thread(memory.give_back)
             await asyncio.sleep(PERIOD_SECONDS)
 
@@ -78,27 +84,33 @@ class Resync:
             await horovod.list_jobs(self._client, self._reconciler)
 
     async def _groups(self) -> None:
-        known = self._roster.groups()
-        listed = await self._client.items(f"/apis/{names.API_PODGROUP}/{names.PLURAL_PODGROUP}")
-        for manifest in listed:
+        known, present = self._roster.groups(), set[tuple[str, str]]()
+        async for manifest in self._listed(f"/apis/{names.API_PODGROUP}/{names.PLURAL_PODGROUP}"):
             podgroup.apply(self._roster, None, manifest)
-        self._roster.keep_groups({_key(manifest) for manifest in listed}, known)
+            present.add(_key(manifest))
+        self._roster.keep_groups(present, known)
 
     async def _node_topologies(self) -> None:
-        known = self._topologies.known()
-        listed = await self._client.items(
-            f"/apis/{names.API_NRT}/{names.PLURAL_NRT}", labels=topology.UNLABELLED
-        )
-        for manifest in listed:
+        known, present = self._topologies.known(), set[str]()
+        path = f"/apis/{names.API_NRT}/{names.PLURAL_NRT}"
+        async for manifest in self._listed(path, labels=topology.UNLABELLED):
             self._topologies.apply(None, manifest)
-        self._topologies.keep({manifest["metadata"]["name"] for manifest in listed}, known)
+            present.add(manifest["metadata"]["name"])
+        self._topologies.keep(present, known)
 
     async def records(self) -> None:
-        known = list(self._ledger.records.values())
-        listed = await self._client.items(f"/apis/{names.API_ALLOCATION}/{names.PLURAL_ALLOCATION}")
-        for manifest in listed:
+        known, present = list(self._ledger.records.values()), set[tuple[str, str]]()
+        async for manifest in self._listed(f"/apis/{names.API_ALLOCATION}/{names.PLURAL_ALLOCATION}"):
             repair.observe(self._ledger, None, manifest)
-        repair.observe_missing(self._ledger, {_key(manifest) for manifest in listed}, known)
+            present.add(_key(manifest))
+        repair.observe_missing(self._ledger, present, known)
+
+    async def _listed(self, path: str, *, labels: str = "") -> AsyncIterator[dict[str, Any]]:
+        """Page by page: all at once would be tens of megabytes every minute, and what is made meanwhile and stays would
+        lie scattered among them."""
+        async for page in self._client.pages(path, labels=labels):
+            for manifest in page:
+                yield manifest
 
 
 def _key(manifest: dict[str, Any]) -> tuple[str, str]:

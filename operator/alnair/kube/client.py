@@ -91,13 +91,16 @@ class Client:
 
     async def items(self, path: str, *, labels: str = "") -> list[dict[str, Any]]:
         """All objects of a collection, page by page, as of one moment: a page that comes too late is refused (410)."""
-        found: list[dict[str, Any]] = []
+        return [thing async for page in self.pages(path, labels=labels) for thing in page]
+
+    async def pages(self, path: str, *, labels: str = "") -> AsyncGenerator[list[dict[str, Any]]]:
+        """The same, for who does not need all of them at once."""
         params = {"limit": str(PAGE), **({"labelSelector": labels} if labels else {})}
         while True:
             page = await self.get(path, params=params)
-            found += page["items"]
+            yield page["items"]
             if not page["metadata"].get("continue"):
-                return found
+                return
             params["continue"] = page["metadata"]["continue"]
 
     async def create(self, path: str, body: object) -> dict[str, Any]:
