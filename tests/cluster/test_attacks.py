@@ -111,6 +111,7 @@ def attacks(
         "a slice": asking,
         "a slice by annotation": pod("forged").by(scheduler).slice_by_annotation("1Gi"),
         "a whole card": pod("forged").by(scheduler).asking(gpu=1),
+        "a slice of another scheduler's pod": asking.by("default-scheduler"),
     }.items():
         found[f"{kind} on a node of its choice"] = (
             creating(preset.with_(lambda it: it["spec"].update(nodeName=place)).manifest()),

@@ -90,6 +90,11 @@ object.metadata.?annotations.orValue({}).exists(key, {{ include "alnair.cel.ourK
 (object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, ['alnair/vgpu-memory', 'alnair/vgpu-compute', 'nvidia.com/gpumem', 'nvidia.com/gpumem-percentage', 'nvidia.com/gpucores', 'nvidia.com/gpu'].exists(r, r in c.?resources.?limits.orValue({})))))
 {{- end -}}
 
+{{- /* The same of another scheduler's pod: a slice is Alnair's to give, whoever asks. */ -}}
+{{- define "alnair.cel.presetsNodeOfSlice" -}}
+(object.spec.?nodeName.orValue('') != '' && (object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, ['alnair/vgpu-memory', 'alnair/vgpu-compute'].exists(r, r in c.?resources.?limits.orValue({}))))
+{{- end -}}
+
 {{- /* Two pods, before and after, are members of two groups; or of one and of none. */ -}}
 {{- define "alnair.cel.changesGroup" -}}
 object.metadata.?labels[?'scheduling.x-k8s.io/pod-group'] != oldObject.metadata.?labels[?'scheduling.x-k8s.io/pod-group']
