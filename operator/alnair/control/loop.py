@@ -251,7 +251,7 @@ class Loop:
     def _ponder(self, gang: Gang, problem: Problem) -> None:
         """Let the exact search decide. Nothing is held meanwhile, and nobody waits for it but this gang."""
         gang.pondering = True
-        self._ledger.spawn(self._decide(gang, problem), f"ponder {gang}")
+        self._ledger.spawn(self._decide(gang, problem), f"ponder {gang}", can_wait=True)
 
     async def _decide(self, gang: Gang, problem: Problem) -> None:
         try:

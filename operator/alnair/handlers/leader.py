@@ -196,8 +196,8 @@ class Leader:
             recovery.resume(ledger)
             self._loop.adopt_strays()
             self._lull.busy(True, who="a new leader")
-            ledger.spawn(self._calm_down(on_calm), "calm down")
-            stamping = ledger.spawn(recovery.stamp_settled(ledger, settled), "stamp what is settled")
+            ledger.spawn(self._calm_down(on_calm), "calm down", can_wait=True)
+            ledger.spawn(recovery.stamp_settled(ledger, settled), "stamp what is settled", can_wait=True)
             self._begin_errands(tasks)
             spare_the_collector()
             adoption = self._adopt_config()
@@ -221,10 +221,9 @@ class Leader:
                 if self._server is not None:
                     self._server.verbs = None
                 planning.cancel()
-                stamping.cancel()  # the next leader's own
                 if self._lease.held:
-                    await ledger.drain(GRACE_SECONDS)
-                await ledger.close()
+                    await ledger.under_way.drain(GRACE_SECONDS)
+                await ledger.under_way.close()
 
     async def _learn(self, tasks: _Tasks, handovers: Handovers) -> recovery.Settled:
         """What is there: the records before the pods (see `ledger.recovery`), all else beside them."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -35,6 +35,7 @@ from alnair.ledger.eviction import evict, rolled_back
 from alnair.ledger.lease import LeadershipLost, Lease
 from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK, Key, Member, Owner, Record
 from alnair.ledger.together import together
+from alnair.ledger.under_way import UnderWay
 from alnair.ledger.volumes import SHORT, VolumeBinder
 from alnair.ledger.writer import RecordWriter, may_land
 from alnair.state.cluster import ClusterState
@@ -97,9 +98,9 @@ class Ledger:
         self.listener: Listener
         # What must be done for pods before their Binding (schedulerName, namespace): UID -> why it must not be bound.
         self.before_bind: Callable[[str, str, Sequence[Member]], Awaitable[dict[str, str]]] | None = None
-        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.under_way = UnderWay()
+        self.spawn, self.failure = self.under_way.spawn, self.under_way.failure
         self._record_of: dict[str, Record] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
         self._releasing: set[Record] = set()
         self.recording: set[str] = set()  # UIDs of bound pods whose record is due
         # Node that is not ready -> UIDs of pods that were deleted there by force.
@@ -526,9 +527,8 @@ class Ledger:
     def resume_roll_back(self, record: Record) -> None:
         for member in list(record.members.values()):
             if self._would_come_back(member):
-                self.spawn(
-                    evict(self.client, record, member), f"evict {record.owner.namespace}/{member.name}"
-                )
+                name = f"evict {record.owner.namespace}/{member.name}"
+                self.spawn(evict(self.client, record, member), name, can_wait=True)  # for its budget
 
     def _would_come_back(self, member: Member) -> bool:
         """Never evict a pod that nothing would make anew."""
@@ -563,35 +563,6 @@ class Ledger:
                 cards.released(self, holding.node, record)
 
     # -- tasks ---------------------------------------------------------------------------------------------------
-
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Run it beside the rest. A lost lease ends the process; a mistake of ours concerns one gang and is logged:
-        its slices stay taken, which is the safe side, and every other gang goes on."""
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-        return task
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, LeadershipLost):
-            if not self.failure.done():
-                self.failure.set_exception(error)
-        elif error is not None:
-            log.error("%s failed", task.get_name(), exc_info=error)
-
-    async def drain(self, seconds: float) -> None:
-        """Let what is under way come to its end, for a while."""
-        deadline = asyncio.get_running_loop().time() + seconds
-        while self._tasks and (left := deadline - asyncio.get_running_loop().time()) > 0:
-            await asyncio.wait(set(self._tasks), timeout=left)
-
-    async def close(self) -> None:
-        """Stop where we are. Whatever is half done is finished by the next leader from the records."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 def _is_unsaid(record: Record) -> bool:

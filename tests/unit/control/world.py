@@ -209,7 +209,7 @@ class Leader:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         self._running = []
-        await self.ledger.close()
+        await self.ledger.under_way.close()
         if self.ledger.failure.done():
             self.ledger.failure.exception()  # fetched, so that nobody is warned of it
 
@@ -245,7 +245,7 @@ class Leader:
 
     @property
     def at_rest(self) -> bool:
-        return not self.ledger._tasks and not (self._running and self.loop._wake.is_set())
+        return not self.ledger.under_way and not (self._running and self.loop._wake.is_set())
 
     @property
     def gave_up(self) -> bool:
