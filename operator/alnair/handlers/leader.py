@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -31,7 +30,7 @@ from alnair.extender import endpoint
 from alnair.extender.endpoint import Endpoint
 from alnair.extender.server import Server
 from alnair.extender.verbs import Verbs
-from alnair.handlers import horovod
+from alnair.handlers import horovod, memory
 from alnair.handlers.feeds import NamespaceFeed, NodeFeed, PodFeed, ServiceFeed
 from alnair.handlers.kopf_thread import Handovers
 from alnair.handlers.owners import Owners
@@ -185,7 +184,7 @@ class Leader:
     ) -> None:
         """Until the lease is lost, something fails or we are cancelled. `on_calm` hears when there is time for what can
         wait."""
-        gc.disable()  # until `spare_the_collector`: nothing of what the lists bring is garbage
+        memory.await_the_lists()
         ledger = self._ledger
         async with _Tasks() as tasks:
             tasks.start(self._lease.keep(), "keep the lease")
@@ -199,7 +198,7 @@ class Leader:
             ledger.spawn(self._calm_down(on_calm), "calm down", can_wait=True)
             ledger.spawn(recovery.stamp_settled(ledger, settled), "stamp what is settled", can_wait=True)
             self._begin_errands(tasks)
-            spare_the_collector()
+            memory.spare_the_collector()
             adoption = self._adopt_config()
             planning = tasks.start(self._loop.run(), "loop")
             self._open_extender(tasks)
@@ -322,14 +321,6 @@ class Leader:
         if settings.config_map:
             about = Regarding("v1", "ConfigMap", settings.config_map, "", settings.lease_namespace)
             self._events.say(about, reason=reason, note=note, action="ReadingConfig", warning=warning)
-
-
-def spare_the_collector() -> None:
-    """What the lists brought stays. Looking for garbage among it every few hundred pods took 7 % of our CPU."""
-    gc.enable()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 class _Tasks:

@@ -1,9 +1,13 @@
-"""What was free in holes is the system's again."""
+"""What was free in holes is the system's again, and what is garbage goes."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
+import weakref
 from pathlib import Path
+
+import pytest
 
 from alnair.handlers import memory
 
@@ -31,3 +35,24 @@ def test_holes_between_what_stays_are_given_back() -> None:
 def resident_kib() -> int:
     status = Path("/proc/self/status").read_text("ascii", "replace")
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+
+
+class Knot:
+    """What only the collector can free."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["since the last time", "from before it"])
+def test_garbage_in_cycles_goes_also_when_it_was_alive_at_an_earlier_look(old: bool) -> None:
+    knot = Knot()
+    gone = weakref.ref(knot)
+    try:
+        if old:
+            memory.collect(all_of_it=False)
+        del knot
+        memory.collect(all_of_it=old)
+        assert gone() is None
+    finally:
+        gc.unfreeze()
