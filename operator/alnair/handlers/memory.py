@@ -1,4 +1,4 @@
-"""Memory that nobody uses goes back to the system.
+"""A process that runs for months: garbage is looked for when there is time, and what is free goes back to the system.
 
 Lists and the answers of thousands of calls are free again a moment later, as holes between what stays. The C library
 keeps those for itself, and what is resident creeps up with every hole that nothing fits into.
