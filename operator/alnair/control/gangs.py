@@ -143,6 +143,8 @@ class Gang:
     refusal_reason: str = ""
     refused_since: float = 0.0  # for this reason
     reported_at: float = -math.inf  # its group's status was written last
+    others_word: dict[str, Any] | None = None  # a status of its group that was not ours, and was written over
+    changes: int = 0  # of a lone pod between plan and bind
     refusals: int = 0  # times in a row that the apiserver refused its record or a Binding
     retry_after: float = 0.0  # not before this moment, for the same reason
     ready_since: float | None = None
@@ -338,7 +340,8 @@ class Roster:
         if before is None or _asked(before) != _asked(group):
             gang.timed_out, gang.given_up = False, ""
             self._touch(gang)
-        elif before.status != group.status:
+        elif group.status not in (before.status, gang.others_word):
+            gang.others_word = group.status  # who insists on it has the last word
             self._on_status(gang)
 
     def drop_group(self, namespace: str, name: str, uid: str) -> None:

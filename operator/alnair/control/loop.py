@@ -50,6 +50,7 @@ SLOT_SECONDS = 5.0  # a plan that takes longer (a webhook that fails, say) no lo
 PATIENCE = 3  # exact searches in a row whose answer came too late for the books
 EXACT_SECONDS = 10.0  # for one gang; then it is undecided, and tried again later
 HEARING_SECONDS, LOOK_SECONDS = 5.0, 0.02  # for a change that is there to come through the stream
+MOST_CHANGES = 3  # of a lone pod between plan and bind; then it gets a record first
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 10.0, 300.0  # after the apiserver refused a record or a Binding
 
 
@@ -317,7 +318,7 @@ class Loop:
         loop = asyncio.get_running_loop()
         self._in_flight[gang] = loop.call_later(SLOT_SECONDS, self._give_slot_back, gang)
         self._note_how_busy()
-        if not gang.is_group and self._needs_no_commit(*placements[0]):
+        if not gang.is_group and self._needs_no_commit(gang, *placements[0]):
             pod, holding = placements[0]
             self._state.hold(pod.uid, holding)
             self._alone.add(pod.uid)
@@ -351,11 +352,12 @@ class Loop:
             self._hooks.unreserve(reserved, lost)
             self._finished(gang)
 
-    def _needs_no_commit(self, pod: Pod, holding: Holding) -> bool:
+    def _needs_no_commit(self, gang: Gang, pod: Pod, holding: Holding) -> bool:
         """A lone pod without slices. If it holds cards the next leader has to know of whom such Bindings are: by what
-        the Lease tells, and what it sees of the pod itself."""
+        the Lease tells, and what it sees of the pod itself, which therefore has to be left as it is meanwhile."""
         told = pod.scheduler in self._ledger.lease.serving and recovery.bound_without_commit(pod)
-        return not any(holding.slices()) and (told or not holding.containers)
+        left_alone = gang.changes < MOST_CHANGES
+        return not any(holding.slices()) and (not holding.containers or (told and left_alone))
 
     async def _bind_alone(
         self, gang: Gang, pod: Pod, holding: Holding, reserved: Reservation, *, owner: Owner, scheduler: str
@@ -374,7 +376,8 @@ class Loop:
                 return
             lease = self._ledger.lease
             await (lease.confirm() if holding.containers else lease.ensure())
-            verdict = await self._ledger.binder.bind(pod.namespace, member, as_planned=True)
+            as_planned = bool(holding.containers)
+            verdict = await self._ledger.binder.bind(pod.namespace, member, as_planned=as_planned)
             if verdict is Verdict.REFUSED:
                 verdict = await self._fenced(pod.namespace, member)
             if bound := verdict is Verdict.BOUND:
@@ -388,8 +391,8 @@ class Loop:
             elif verdict is Verdict.REFUSED:
                 self.retry_later(gang, "the apiserver refuses the Binding", reason="BindingRefused")
             elif verdict is Verdict.CHANGED:
-                changed = True
-                await self._hears_more(pod)
+                changed, gang.changes = True, gang.changes + 1
+                await self._hears_more(pod.uid, member.version)
             else:
                 self.now_lost(pod.uid)
         finally:
@@ -402,10 +405,10 @@ class Loop:
             if changed and (its := self._roster.gang_of(pod.uid)) is not None:
                 self.touch(its)  # it may be another's by now
 
-    async def _hears_more(self, pod: Pod) -> None:
-        """Until the stream has told of another version of the pod, if it does."""
-        known, deadline = pod.version, self._clock.now() + HEARING_SECONDS
-        while (live := self._state.pods.get(pod.uid)) is not None and live.version == known:
+    async def _hears_more(self, uid: str, version: str) -> None:
+        """Until the books know of another version of the pod, if they come to."""
+        deadline = self._clock.now() + HEARING_SECONDS
+        while (live := self._state.pods.get(uid)) is not None and live.version == version:
             if self._clock.now() > deadline:
                 return
             await asyncio.sleep(LOOK_SECONDS)

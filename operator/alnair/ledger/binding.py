@@ -29,6 +29,7 @@ from alnair.state.holding import containers_to_json
 log = logging.getLogger(__name__)
 
 REFUSALS = 5  # an admission that says no this often means it
+BROKEN = 500  # a webhook that does not work: as good as a refusal, if it lasts
 
 
 class Verdict(enum.Enum):
@@ -123,8 +124,9 @@ class Binder:
         """Change the unbound pod, so that every Binding still under way meets another version and is refused.
 
         Returns what became of the pod if it is not simply unbound; only on None may its slices be given away. Raises
-        Refused where somebody's policy says no; with `patience` (monotonic) only after that moment. An apiserver
-        that does not answer is waited for. `version`: one at which it was seen unbound, which saves a look.
+        Refused where somebody's policy says no; with `patience` (monotonic) only after that moment, and then Unanswered
+        where somebody's webhook is broken. An apiserver that does not answer is waited for. `version`: one at which
+        the pod was seen unbound, which saves a look.
         """
         path = f"/api/v1/namespaces/{namespace}/pods/{member.name}"
         pauses = Pauses()
@@ -156,6 +158,8 @@ class Binder:
                     raise
                 await pauses.rest()
             except Unanswered as error:
+                if patience and error.status == BROKEN and time.monotonic() > patience:
+                    raise
                 await pauses.rest(error)
             version = ""  # look before the next try
 

@@ -310,5 +310,5 @@ class Lease:
 
 def _told(lease: dict[str, Any]) -> frozenset[str]:
     """The schedulers that a Lease names."""
-    text = (lease.get("metadata") or {}).get("annotations", {}).get(names.SERVES) or ""
+    text = ((lease.get("metadata") or {}).get("annotations") or {}).get(names.SERVES) or ""
     return frozenset(text.split(",")) - {""}

@@ -234,8 +234,8 @@ async def fence_alone(ledger: Ledger) -> None:
             verdict = await ledger.binder.fence(
                 pod.namespace, member, why, version=pod.version, patience=patience
             )
-        except Refused as refused:
-            log.error("pod %s may be bound by a predecessor, and may not be changed: %s", pod, refused)
+        except (Refused, Unanswered) as error:
+            log.error("pod %s may be bound by a predecessor, and cannot be changed: %s", pod, error)
             return
         if verdict is not None:
             await _heard(ledger, pod)

@@ -50,6 +50,12 @@ def test_a_status_that_somebody_else_wrote_is_reported_anew_and_is_no_reason_to_
     assert (watched.changed, watched.reported) == ([], [])
     watched.roster.put_group(replace(known, status={"phase": "Pending"}), listed=True)
     assert (watched.changed, watched.reported) == ([], [gang])
+    assert gang is not None
+    assert gang.group is not None
+    gang.group.status = {"phase": "Scheduled"}  # as we wrote it over
+    watched.reported.clear()
+    watched.roster.put_group(replace(known, status={"phase": "Pending"}), listed=True)
+    assert watched.reported == [], "who insists on it has the last word"
 
 
 def test_pods_join_by_label_in_their_own_namespace() -> None:

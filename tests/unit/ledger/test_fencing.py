@@ -6,6 +6,7 @@ The ex-leader was paused: it believes in its lease, nobody told it otherwise, an
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -14,7 +15,7 @@ from alnair.ledger import recovery
 from alnair.ledger.lease import LeadershipLost
 from alnair.ledger.records import BOUND, COMMITTED
 from harness.builders import PodBuilder, node, pod
-from unit.control.world import LEASE, RECORDS, Leader, World, record_name
+from unit.control.world import LEASE, PODS, RECORDS, Leader, World, record_name
 
 RECORD = f"{RECORDS}/{record_name()}"
 STAMP = f"PATCH {record_name()}/status"
@@ -433,7 +434,7 @@ async def test_a_late_binding_that_lands_during_the_take_over_is_known_before_an
         await world.settled()
 
 
-@pytest.mark.parametrize("status", [422, 403])
+@pytest.mark.parametrize("status", [422, 403, 500])
 async def test_a_lone_pod_that_nobody_may_change_stops_no_take_over(
     status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -537,3 +538,36 @@ async def test_an_apiserver_that_is_away_for_long_leaves_no_lone_pod_unfenced(
         await world.until(lambda: world.where() == {"b": "n1"})
         await late(world, arrives)
         assert world.where() == {"b": "n1"}
+
+
+async def test_a_lone_pod_that_we_told_something_meanwhile_is_bound_at_once() -> None:
+    async with World(nodes=[ONE_CARD]) as world:
+        world.pod("a", group="", like=COUNTED)
+        arrives = world.server.delays("POST a/binding")
+        leader = await world.start()
+        await world.until(lambda: "POST a/binding" in world.written())
+        (gang,) = leader.roster.gangs.values()
+        gang.refusal, gang.refusal_reason = "no room", "Unschedulable"
+        await leader.reports._tell_pod(gang, gang.first())  # it was on its way when the plan was made
+        arrives.set()
+        await world.until(lambda: world.where() == {"a": "n1"})
+
+
+async def test_a_lone_pod_that_is_changed_again_and_again_gets_a_record_first() -> None:
+    """By a rule of somebody's that writes to it before each Binding."""
+    async with World(nodes=[ONE_CARD]) as world:
+        world.pod("a", group="", like=COUNTED)
+        leader = await world.process()
+        tries = itertools.count()
+
+        async def writes(*_: object) -> dict[str, str]:
+            stamp = {"metadata": {"annotations": {"example.com/at": str(next(tries))}}}
+            await leader.ledger.client.patch(f"{PODS}/a", stamp)
+            return {}
+
+        leader.loop._hooks.before_bind = writes  # type: ignore[method-assign]
+        await leader.lead()
+        await world.until(lambda: world.where() == {"a": "n1"})
+        assert next(tries) <= 5
+        await world.settled()
+        assert list(world.listed().values()) == [["a"]]
