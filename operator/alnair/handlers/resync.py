@@ -26,7 +26,7 @@ from alnair.ledger.writer import Pauses
 log = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 60.0
-COLLECT_EVERY, COLLECT_ALL_EVERY = 5, 60  # so many of these
+COLLECT_EVERY = 60  # of these
 
 
 class Resync:
@@ -57,7 +57,7 @@ class Resync:
                 log.warning("resync: %s; next try in %.0f s", error, PERIOD_SECONDS)
             if turn % COLLECT_EVERY == 0:
                 async with self._ledger.lull.errand():
-                    memory.collect(all_of_it=turn % COLLECT_ALL_EVERY == 0)
+                    memory.collect()
             await asyncio.to_thread(memory.give_back)
             await asyncio.sleep(PERIOD_SECONDS)
 
