@@ -296,7 +296,7 @@ MUTANTS: Final = {
     "never-silent": Mutant("records are written again and again at rest", ("gang-1",), _never_silent),
     "holdings-lost-at-a-restart": Mutant(
         "a new leader does not know what its predecessor gave",
-        ("rivals 6:kill-after", "rivals 5:kill-after"),
+        ("rivals 2:kill-after 4:slow=4 5:slow=4", "rivals 3:kill-before 4:slow=4 5:slow=4"),
         _holdings_lost_at_a_restart,
     ),
     "pods-listed-before-the-records": Mutant(
