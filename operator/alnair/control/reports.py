@@ -221,9 +221,8 @@ class Reports:
                     await self._tell_pod(gang, pod)
                 except Refused as refused:
                     log.info("pod %s: not told: %s", pod, refused)
-                    if (
-                        refused.status == 409
-                    ):  # it was changed, and its event may say nothing that is news to us
+                    if refused.status == 409:
+                        # It was changed, and its event may say nothing that is news to us.
                         self._later(gang, REWORD_SECONDS)
 
     async def tell(self, gang: Gang) -> None:

@@ -154,10 +154,8 @@ async def _withdraw(ledger: Ledger, record: Record) -> bool:
         why = "the plan for this pod came too late"
         try:
             return await ledger.binder.fence(record.owner.namespace, member, why, patience=patience)
-        except Refused as refused:
-            log.error(
-                "pod %s of %s, which came too late, cannot be changed: %s", member.name, record, refused
-            )
+        except (Refused, Unanswered) as error:
+            log.error("pod %s of %s, which came too late, cannot be changed: %s", member.name, record, error)
             return None
 
     if Verdict.BOUND in await together(map(fence, record.members.values())):

@@ -165,17 +165,22 @@ async def test_a_plan_that_came_late_is_not_taken_over_by_a_leader_that_dies_ear
         assert world.where() == {"c": "n1"}
 
 
-@pytest.mark.parametrize("status", [403, 422])
+def late_plan_for_cards_of_another(world: World) -> None:
+    """For a and b, where c has all cards by now."""
+    world.server.put(f"{RECORDS}/other", _stamped(6))
+    left_a_plan(world, "a", "b", epoch=5)
+    world.pods("a", "b", like=TRAINER)
+    world.pod("c", group="", like=ALL_OF_IT, on="n1")
+
+
+@pytest.mark.parametrize("status", [403, 422, 500])
 async def test_a_plan_that_came_late_and_whose_pods_nobody_may_change_is_dropped_after_a_while(
     status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its cards may be somebody else's by now: the pods are planned anew, by what is free."""
     monkeypatch.setattr(recovery, "LANDING_SECONDS", 0.2)
     async with counted_world() as world:
-        world.server.put(f"{RECORDS}/other", _stamped(6))
-        left_a_plan(world, "a", "b", epoch=5)
-        world.pods("a", "b", like=TRAINER)
-        world.pod("c", group="", like=ALL_OF_IT, on="n1")
+        late_plan_for_cards_of_another(world)
         with world.server.refusing(lambda call: call.name == "PATCH a/status", status) as refused:
             leader = await world.start()
             await world.settled()
@@ -189,10 +194,7 @@ async def test_an_apiserver_that_is_away_for_long_carries_no_late_plan_out(
 ) -> None:
     monkeypatch.setattr(recovery, "LANDING_SECONDS", 0.1)
     async with counted_world() as world:
-        world.server.put(f"{RECORDS}/other", _stamped(6))
-        left_a_plan(world, "a", "b", epoch=5)
-        world.pods("a", "b", like=TRAINER)
-        world.pod("c", group="", like=ALL_OF_IT, on="n1")
+        late_plan_for_cards_of_another(world)
         with world.server.refusing(lambda call: call.name == "PATCH a/status", 503) as unanswered:
             leading = asyncio.create_task(world.start())
             await world.until(lambda: len(unanswered) > 3)
