@@ -137,6 +137,19 @@ async def test_an_edit_is_undone_a_deletion_too_and_it_goes_with_the_node(
     await api.until_gone(path)
 
 
+@pytest.mark.shares_operator
+async def test_it_goes_with_the_cards_though_the_node_stays(
+    api: Api, fleet: Fleet, operator: Operator
+) -> None:
+    """Nobody else would delete it: the garbage collector does so for a node that is gone."""
+    assert operator.running()
+    (name,) = await fleet.add(node("gpu").with_cards(2))
+    await published(api, name, 2)
+    told = fleets.gpu_node(name, model="NVIDIA-A10", cards=2, memory_mib=24576)["metadata"]["annotations"]
+    await api.patch(at("nodes", None, name), {"metadata": {"annotations": dict.fromkeys(told)}})
+    await api.until_gone(at(TOPOLOGIES, None, name))
+
+
 @pytest.mark.parametrize("how", ["update", "apply"])
 async def test_whoever_publishes_into_ours_has_it_and_when_theirs_goes_ours_comes_back(
     cluster: Access, api: Api, namespace: str, fleet: Fleet, operator: Operator, how: str

@@ -154,6 +154,7 @@ class Operator:
         assert not self.running(), "the operator runs already"
         self.ended_on_purpose = False
         ready: Future[dict[str, Any]] = Future()
+        ready.set_running_or_notify_cancel()  # whoever stops waiting does not take it from `_read`
         command = installation.command(self.release.installed, LEASE, *self.flags)
         with self.log.open("ab") as log:
             # Started here, in the main thread: it dies with the thread that started it.
