@@ -24,8 +24,6 @@ EXPLAINING_SECONDS = 120.0
 PROBES = 10
 STEP_SECONDS = 0.5
 SAMPLE_SECONDS = 2.0
-WARM_UP = 0.5
-"""What part of the soak's time goes before it: pods come and go, and nothing of it is part of a trend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,28 +149,34 @@ def _spread(seconds: list[float]) -> dict[str, float]:
 
 
 async def soak(world: World, size: Size, report: Report) -> tuple[dict[str, Any], list[dict[str, float]]]:
-    """The result, and the samples that it is made from; those of the warm-up are from before second 0."""
-    warm_up = WARM_UP * size.minutes * 60
-    began, owed, came, next_sample = time.monotonic() + warm_up, 0.0, 0, -warm_up
+    """The result, and the samples that it is made from; those of the warm-up are from before second 0.
+
+    It is warm when as many pods have come as there are at a time. Until then what came all at once, packed close, gives
+    way to what comes one by one, and the heap is still finding its size.
+    """
+    began = next_sample = time.monotonic()
+    warm_at: float | None = None
+    owed, came = 0.0, 0
     samples: list[dict[str, float]] = []
     waits: list[tuple[float, float]] = []  # (when it was bound, for how long it had waited)
     seen = dict.fromkeys(world.watcher.at)
-    while (now := time.monotonic() - began) < size.minutes * 60:
+    while warm_at is None or time.monotonic() < warm_at + size.minutes * 60:
+        now = time.monotonic()
+        if warm_at is None and came >= size.pods:
+            warm_at = now
+            report.say("warm: as many pods came as there are; from here on it counts")
         if now >= next_sample:
             fresh = [name for name in world.watcher.at if name not in seen]
             seen.update(dict.fromkeys(fresh))
             waits += [
-                (world.watcher.at[name] - began, world.watcher.at[name] - world.created[name])
+                (world.watcher.at[name], world.watcher.at[name] - world.created[name])
                 for name in fresh
                 if name in world.created
             ]
             samples.append(_sample(world, now))
             next_sample = now + SAMPLE_SECONDS
             if len(samples) % 30 == 0:
-                latest = samples[-1]
-                report.say(
-                    f"{now / 60:.1f} min: {latest['memory_mib']:.0f} MiB, {latest['waiting']:.0f} wait"
-                )
+                report.say(_progress(samples[-1], now, came, size, warm_at))
         owed += size.rate * STEP_SECONDS
         going, coming = [], []
         while owed > 0:
@@ -182,21 +186,24 @@ async def soak(world: World, size: Size, report: Report) -> tuple[dict[str, Any]
             coming.append(world.population.comes())
         came += sum(crowd.kind.size for crowd in coming)
         await asyncio.gather(world.send_away(going), world.bring(coming))
-        await asyncio.sleep(max(0.0, began + now + STEP_SECONDS - time.monotonic()))
+        await asyncio.sleep(max(0.0, now + STEP_SECONDS - time.monotonic()))
+    ended = time.monotonic()
     await world.all_bound(world.population.there)
     await asyncio.sleep(REST_SECONDS)
+    for each in samples:
+        each["at_s"] = round(each["at_s"] - warm_at, 1)
     steady = [each for each in samples if each["at_s"] >= 0]
     memory = trend([(each["at_s"], each["memory_mib"]) for each in steady])
     queue = trend([(each["at_s"], each["waiting"]) for each in steady])
-    slow = trend([(at, wait) for at, wait in sorted(waits) if at >= 0])
+    slow = trend([(at, wait) for at, wait in sorted(waits) if at >= warm_at])
     ordered = sorted(1000 * wait for _, wait in waits)
     result = {
         "minutes": size.minutes,
         "nodes": size.nodes,
         "pods": size.pods,
-        "warm_up_minutes": round(warm_up / 60, 1),
+        "warm_up_minutes": round((warm_at - began) / 60, 1),
         "pods_came": came,
-        "pods_a_second": round(came / (warm_up + size.minutes * 60), 1),
+        "pods_a_second": round(came / (ended - began), 1),
         "memory_mib": {**_told(memory), "most": round(max(each["memory_mib"] for each in samples))},
         "waiting_pods": {**_told(queue), "most": max(each["waiting"] for each in samples)},
         "wait_s": {
@@ -207,6 +214,13 @@ async def soak(world: World, size: Size, report: Report) -> tuple[dict[str, Any]
         "unexplained": await _unexplained(world),
     }
     return result, samples
+
+
+def _progress(latest: dict[str, float], now: float, came: int, size: Size, warm_at: float | None) -> str:
+    where = (
+        f"warming up, {came} of {size.pods} pods" if warm_at is None else f"{(now - warm_at) / 60:.1f} min"
+    )
+    return f"{where}: {latest['memory_mib']:.0f} MiB, {latest['waiting']:.0f} wait"
 
 
 def _sample(world: World, at: float) -> dict[str, float]:
