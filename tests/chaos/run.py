@@ -38,6 +38,9 @@ SILENT_SECONDS: Final = 1.0
 """At rest, nothing is written for so long, and nobody may begin."""
 HEARING_SECONDS: Final = 1.0
 """Until an operator has heard of what others did, and has written what it has to say of it."""
+REPORTS: Final = ("podgroups/status", "pods/status")
+REPEATED_SECONDS: Final = 6.0
+"""What an operator says of a gang, and is not heard, it says again five seconds later: a write to come."""
 FORBIDDEN: Final = 403
 ITSELF: Final = "the run itself failed"
 """How a finding begins that is about the harness, and not about an operator."""
@@ -173,6 +176,8 @@ class Run:
         said = answer.status if answer is not None else "no answer"
         self.told[number - 1] = f"{line} -> {said}" + (f"  [{fault.word}]" if fault else "")
         self.last_call = time.monotonic()
+        if fault is not None and call.resource in REPORTS and not (answer is not None and answer.good):
+            self.disturb(REPEATED_SECONDS)
         if answer is not None and answer.good and call.places:
             self._served(replica)
         return answer
