@@ -71,12 +71,12 @@ async def hunt(running: Plane, mutants: Sequence[str]) -> list[Catch]:
 
 async def catch(slot: Slot, court: Court, name: str) -> Catch:
     """Its histories one after the other, until one of them is judged."""
-    began, runs = time.monotonic(), 0
+    began, histories = time.monotonic(), MUTANTS[name].histories * ROUNDS
     slot.environment = environment(name)
     await slot.start_anew()
     await asyncio.sleep(KOPF_SECONDS)
     try:
-        for runs, history in enumerate(MUTANTS[name].histories * ROUNDS, 1):
+        for runs, history in enumerate(histories, 1):
             outcome = await Run(slot, parse(history), court).carry_out()
             found = [each for each in outcome.findings if not each.what.startswith(ITSELF)]
             if found:
@@ -85,7 +85,7 @@ async def catch(slot: Slot, court: Court, name: str) -> Catch:
     finally:
         slot.environment = {}
         await slot.start_anew()
-    return Catch(name, "", runs=runs, seconds=time.monotonic() - began)
+    return Catch(name, "", runs=len(histories), seconds=time.monotonic() - began)
 
 
 def main() -> int:

@@ -176,7 +176,7 @@ class Run:
         said = answer.status if answer is not None else "no answer"
         self.told[number - 1] = f"{line} -> {said}" + (f"  [{fault.word}]" if fault else "")
         self.last_call = time.monotonic()
-        if fault is not None and call.resource in REPORTS and not (answer is not None and answer.good):
+        if fault is not None and call.resource in REPORTS and (answer is None or not answer.good):
             self.disturb(REPEATED_SECONDS)
         if answer is not None and answer.good and call.places:
             self._served(replica)
