@@ -2,7 +2,8 @@
 
 On 2,000 nodes of kwok's, three questions one after the other:
 
-    recovery   with half of the pods running, the operator is restarted, and killed: how long until the next bind?
+    recovery   with half of the pods running, the operator is restarted, killed, and told to end: how long until the
+               next bind?
     flood      thousands of gangs that fit nowhere come at once: how much longer does one that fits wait?
     soak       all pods are there, and come and go for as many minutes as are asked for: does memory grow, does
                anybody wait longer and longer, and is every gang that waits told why?

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from alnair.sandbox.processes import Child
 from alnair.sandbox.progress import Report
 from bench import manifests
 from bench.soak.population import KINDS, NEVER, Crowd
@@ -20,6 +22,7 @@ SHORT_LEASE = "--lease-duration=5"
 REST_SECONDS = 15.0
 """Before each end of a leader and after the last pod: a new one has stamped what is settled, a stand-by has heard of
 everything that Kopf tells it at its start, and reports have caught up, as all have that run for days."""
+GRACE_SECONDS = 30.0
 EXPLAINING_SECONDS = 120.0
 PROBES = 10
 STEP_SECONDS = 0.5
@@ -42,35 +45,50 @@ class Size:
 
 
 async def recovery(world: World, size: Size, report: Report) -> dict[str, Any]:
-    """Seconds until a pod that came while nobody led is bound: from the start of a new process after a clean end,
-    and from the kill of one that has a stand-by beside it, with a lease of 5 s."""
+    """Seconds until a pod that came while nobody led is bound: from the start of a new process after a clean end, and
+    from the kill or the clean end of one that has a stand-by beside it, with a lease of 5 s."""
     restarted = []
     for _ in range(size.restarts):
         await asyncio.sleep(REST_SECONDS)
-        await asyncio.to_thread(world.operator.stop, grace=30.0)
+        await asyncio.to_thread(_clean_end, world.operator)
         probe = await _probe(world)
         began = time.monotonic()
         world.start(SHORT_LEASE)
         restarted.append(await _bound(world, probe) - began)
         await world.until_ready()
         report.say(f"restarted: {restarted[-1]:.1f} s to the next bind")
-    killed = []
+    killed, handed = [], []
     for _ in range(size.restarts):
-        leader = world.operator
-        world.start(SHORT_LEASE)
-        await asyncio.sleep(REST_SECONDS)
-        began = time.monotonic()
-        await asyncio.to_thread(leader.kill)
-        killed.append(await _bound(world, await _probe(world)) - began)
-        await world.until_ready()
+        killed.append(await _succession(world, Child.kill))
         report.say(f"killed: {killed[-1]:.1f} s until the stand-by binds")
+    for _ in range(size.restarts):
+        handed.append(await _succession(world, _clean_end))
+        report.say(f"told to end: {handed[-1]:.1f} s until the stand-by binds")
     return {
         "nodes": world.cluster.nodes,
         "pods": world.population.pods,
         "records": len((await world.api.get(manifests.RECORDS))["items"]),
         "restart_to_bind_s": [round(each, 2) for each in restarted],
         "kill_to_bind_s": [round(each, 2) for each in killed],
+        "hand_over_to_bind_s": [round(each, 2) for each in handed],
     }
+
+
+def _clean_end(operator: Child) -> None:
+    operator.stop(grace=GRACE_SECONDS)
+
+
+async def _succession(world: World, end: Callable[[Child], None]) -> float:
+    """From the leader's end, which a stand-by was waiting for, to the bind of a pod that came after it."""
+    leader = world.operator
+    world.start(SHORT_LEASE)
+    await asyncio.sleep(REST_SECONDS)
+    began = time.monotonic()
+    ending = asyncio.get_running_loop().run_in_executor(None, end, leader)
+    seconds = await _bound(world, await _probe(world)) - began
+    await ending
+    await world.until_ready()
+    return seconds
 
 
 async def _probe(world: World) -> Crowd:
