@@ -61,7 +61,7 @@ def release_when_told_to_go(patch: Patch) -> None:
 def take_over_without_a_stamp(patch: Patch) -> None:
     """A new leader reads the records and writes nothing into them."""
 
-    async def wrong(ledger: Ledger, record: Record) -> Record | None:
+    async def wrong(ledger: Ledger, record: Record, patience: float) -> Record | None:
         record.epoch = ledger.epoch
         return record
 
@@ -80,7 +80,7 @@ def grow_without_opening(patch: Patch) -> None:
 def forget_an_ambiguous_bind(patch: Patch) -> None:
     """A Binding without an answer is taken for one that failed."""
 
-    async def wrong(self: Binder, namespace: str, member: Member, delivered: Any) -> Verdict:
+    async def wrong(self: Binder, namespace: str, member: Member, delivered: Any, **_: Any) -> Verdict:
         body = binding.binding(member, version=member.version, delivered=delivered)
         try:
             await self._client.call(
@@ -98,7 +98,7 @@ def forget_an_ambiguous_bind(patch: Patch) -> None:
 def give_away_without_a_fence(patch: Patch) -> None:
     """A pod whose Binding may still be under way is not changed before its slice goes to another."""
 
-    async def impatient(self: Binder, namespace: str, member: Member, delivered: Any) -> Verdict:
+    async def impatient(self: Binder, namespace: str, member: Member, delivered: Any, **_: Any) -> Verdict:
         body = binding.binding(member, version=member.version, delivered=delivered)
         try:
             await self._client.call(
@@ -108,7 +108,7 @@ def give_away_without_a_fence(patch: Patch) -> None:
         except (Unanswered, binding.Refused):
             return Verdict.REFUSED
 
-    async def wrong(self: Binder, namespace: str, member: Member, why: str) -> Verdict | None:
+    async def wrong(self: Binder, namespace: str, member: Member, why: str, **_: Any) -> Verdict | None:
         return None
 
     patch.setattr(Binder, "_bind", impatient)
@@ -226,13 +226,13 @@ def a_missing_answer_ends_a_deletion(patch: Patch) -> None:
     """A record whose deletion got no answer is left to itself."""
     right = RecordWriter.remove
 
-    async def wrong(self: RecordWriter, path: str, *, uid: str, version: str, epoch: int) -> None:
+    async def wrong(self: RecordWriter, path: str, *, uid: str, version: str) -> None:
         self._close(uid)
         try:
             await self._client.delete(path, {"preconditions": {"uid": uid, "resourceVersion": version}})
         except (Unanswered, binding.Refused):
             return
-        await right(self, path, uid=uid, version=version, epoch=epoch)
+        await right(self, path, uid=uid, version=version)
 
     patch.setattr(RecordWriter, "remove", wrong)
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from alnair.api import names
+from alnair.ledger import records
 from alnair.ledger.errors import RecordMoved
 from alnair.ledger.records import BOUND, COMMITTED, Owner
 from alnair.state.holding import Holding
@@ -147,6 +148,21 @@ async def test_a_commit_that_is_forbidden_for_good_decides_nothing() -> None:
         assert world.listed() == {}, "what was created for it is gone again"
         assert world.leader.state.holdings == {}
         assert world.leader.gang().refusal_reason == "RecordRefused"
+
+
+async def test_a_gang_that_no_object_holds_is_refused_with_a_reason_and_takes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(records, "MOST_BYTES", 300)  # in earnest 1.4 MB, which some 6,200 pods fill
+    async with World(min_member=6) as world:
+        world.pods(*"abcdef")
+        await world.start()
+        await world.settled()
+        assert world.where() == {}
+        assert world.listed() == {}
+        assert world.leader.state.holdings == {}
+        assert "the gang of 6 pods needs a record of" in world.leader.gang().refusal
+        assert "split it into smaller groups" in world.leader.gang().refusal
 
 
 async def test_a_commit_whose_answer_got_lost_is_not_given_up_while_it_is_forbidden_to_look() -> None:

@@ -11,10 +11,11 @@ with `ALNAIR_HISTORIES` it is asked for all of them, some of which it does not f
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 from collections.abc import Coroutine, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -252,3 +253,28 @@ def test_a_mistake_is_found(mistake: str, monkeypatch: pytest.MonkeyPatch) -> No
     MUTANTS[mistake](monkeypatch)
     with pytest.raises(AssertionError):
         hunt(max(HUNT, HISTORIES), STEPS, shrinks=False)
+
+
+class Exchanges:
+    """Stands in for monkeypatch: what would be put in the place of what."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[Any, Any]] = []
+
+    def setattr(self, owner: Any, name: str, wrong: Any) -> None:
+        self.made.append((getattr(owner, name), wrong))
+
+
+@pytest.mark.parametrize("mistake", MUTANTS)
+def test_a_mistake_is_called_as_what_it_stands_in_for(mistake: str) -> None:
+    """One that cannot be called so would be found for its TypeError, and show nothing."""
+    exchanges = Exchanges()
+    MUTANTS[mistake](cast("pytest.MonkeyPatch", exchanges))
+    for right, wrong in exchanges.made:
+        fields = inspect.signature(right).parameters.values()
+        for given in (fields, [each for each in fields if each.default is each.empty]):
+            places = [each.name for each in given if each.kind is each.POSITIONAL_OR_KEYWORD]
+            inspect.signature(wrong).bind(
+                *places, **{each.name: None for each in given if each.kind is each.KEYWORD_ONLY}
+            )
+    assert exchanges.made
