@@ -34,7 +34,7 @@ async def _run(chosen: argparse.Namespace) -> int:
 
     def failed(outcome: Outcome, smallest: History) -> None:
         print(f"FAILED (seed {chosen.seed}): {outcome.history}", flush=True)
-        print(f"    replay: python -m chaos --replay '{smallest}'", flush=True)
+        print(f"    replay: make chaos REPLAY='{smallest}'", flush=True)
         for finding in outcome.findings:
             screen.show(finding)
         for line in outcome.told:

@@ -52,7 +52,8 @@ class Tally:
     def figures(self, plane: Plane) -> dict[str, Any]:
         recoveries = sorted(self.recoveries)
         return {
-            "crash_points": {**dict(sorted(self.crash_points.items())), "total": self.crash_points.total()},
+            "crash_points": self.crash_points.total(),
+            "crash_points_by_scenario": dict(sorted(self.crash_points.items())),
             "outages": self.outages,
             "histories": self.histories,
             "revisions": plane.court.revisions,
@@ -122,9 +123,10 @@ class Campaign:
         self.tally.not_reached.update(history.scenario for history in points)
 
     async def outages(self, scenarios: Iterable[str], *, each: int = 2) -> None:
-        """The apiserver and etcd are killed at so many calls of each, one run at a time."""
+        """The apiserver and etcd are killed at so many calls of each, one run at a time; not at the last ones, which do
+        not come in every run."""
         points = [
-            History(name, (Fault(max(1, calls * part // each), word),))
+            History(name, (Fault(max(1, calls * part // (each + 1)), word),))
             for name in scenarios
             if (calls := self.tally.calls.get(name, 0))
             for part in range(1, each + 1)

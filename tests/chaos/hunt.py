@@ -14,7 +14,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,9 +53,9 @@ class Catch:
         return f"caught   {self.mutant}: {found}\n             {self.words[:200]}"
 
 
-async def hunt(running: Plane, mutants: Sequence[str]) -> list[Catch]:
+async def hunt(running: Plane, mutants: Iterable[str]) -> list[Catch]:
     """As many at a time as there are slots."""
-    waiting, caught = list(reversed(mutants)), []
+    waiting, caught = list(mutants)[::-1], []
 
     async def hunter(slot: Slot) -> None:
         while waiting:

@@ -25,8 +25,7 @@ AWAY_SECONDS: Final = 1.0
 DEAF_SECONDS: Final = 2.0
 """Until watches that were cut have been made again."""
 RETRY_SECONDS: Final = 1
-STOLEN: Final = "60"
-"""Cores that a competitor takes of a node that has 64."""
+ALL_CORES: Final = "64"
 
 
 async def meddle(run: Run, replica: Replica, fault: Fault, forward: Forward) -> Answer | None:
@@ -156,10 +155,11 @@ async def _member(run: Run, number: int, *, at_once: bool) -> bool:
 
 
 async def _compete(run: Run, station: Station) -> None:
-    """Somebody else's pod is bound to the node, and leaves."""
+    """Somebody else's pod is bound to the node, with all of what can be had there without Alnair, and leaves."""
     name = f"thief-{run.calls}"
-    manifest = pod(name).by("somebody-else").asking(cpu=STOLEN).manifest()
-    await run.slot.hands.create(manifest, run.namespace)
+    thief = pod(name).by("somebody-else")
+    thief = thief.asking(gpu=len(station.cards)) if station.counted else thief.asking(cpu=ALL_CORES)
+    await run.slot.hands.create(thief.manifest(), run.namespace)
     target: Object = {
         "apiVersion": "v1",
         "kind": "Binding",

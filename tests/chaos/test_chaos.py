@@ -9,7 +9,9 @@ import pytest
 from chaos import plane
 from chaos.campaign import Campaign, quantile
 from chaos.faults import parse
+from chaos.hunt import hunt
 from chaos.run import Outcome
+from witness.findings import MISMATCH, OVER_ALLOCATION
 
 HISTORIES = (
     "gang-4 2:kill-before",
@@ -21,6 +23,11 @@ HISTORIES = (
     "torn 1:cut-watches 3:answer=409 5:late=1 6:hold-watches=2",
     "gang-4 2:rewind-watches 3:stale-pods 5:slow=1",
 )
+SOON_CAUGHT = {
+    "commit-after-bind": MISMATCH,
+    "release-on-deletion-timestamp": MISMATCH,
+    "capacity-not-assumed": OVER_ALLOCATION,
+}
 
 
 @pytest.mark.slow
@@ -39,6 +46,15 @@ async def test_whatever_is_killed_cut_or_repeated_gangs_end_whole(tmp_path: Path
     wanted = sorted(fault.what for text in HISTORIES for fault in parse(text).faults)
     assert sorted(campaign.tally.faults.elements()) == wanted, "every fault has met its call"
     assert figures["recoveries"] == 5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_operators_with_a_bug_are_caught(tmp_path: Path) -> None:
+    """Those that soon give themselves away; `make hunt` has all of them."""
+    async with plane.start(tmp_path, slots=2) as running:
+        caught = await hunt(running, SOON_CAUGHT)
+    assert {each.mutant for each in caught if SOON_CAUGHT[each.mutant] in each.kinds} == SOON_CAUGHT.keys()
 
 
 def test_quantiles_are_numbers_that_were_there() -> None:

@@ -210,7 +210,7 @@ class Checker:
         self._counted.ended(pod)
 
     def _judge_bind(self, pod: Pod, change: Change) -> None:
-        self._counted.bound(pod)
+        self._counted.bound(pod, change.at)
         if not pod.ours:
             return
         self.bound_kinds[pod.kind] += 1

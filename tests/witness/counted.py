@@ -1,6 +1,7 @@
 """Whole cards of nodes that advertise them, as their kubelets count: what bound pods ask for, and what is promised.
 
-A promise is what a record says: to a pod that is not bound yet, or of a place for a member to come.
+A promise is what a record says: to a pod that is not bound yet, or of a place for a member to come. What somebody else
+binds counts when it has been there for a while: no operator can know of it at once.
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ class Counted:
         self._told: dict[str, list[tuple[float, Node | None]]] = {}  # node -> since when it says what
         self._bound: dict[str, dict[str, int]] = {}  # node -> UID of a bound pod that lives, or may -> cards
         self._promised: dict[str, dict[str, int]] = {}  # node -> UID, or place -> cards
+        self._foreign: dict[str, float] = {}  # UID of a pod that somebody else bound -> when
 
     def node(self, name: str, node: Node | None, at: float) -> None:
         self._told.setdefault(name, []).append((at, node))
 
-    def bound(self, pod: Pod) -> None:
+    def bound(self, pod: Pod, at: float) -> None:
         self._bound.setdefault(pod.node, {})[pod.uid] = pod.whole_cards
+        if not pod.ours:
+            self._foreign[pod.uid] = at
 
     def ended(self, pod: Pod) -> None:
         self._bound.get(pod.node, {}).pop(pod.uid, None)
+        self._foreign.pop(pod.uid, None)
 
     def freed(self, uid: str) -> None:
         """It may have run on where no kubelet could stop it, and does so no more."""
@@ -49,7 +54,8 @@ class Counted:
             if at <= since:
                 break
         bound, promised = self._bound.get(name, {}), self._promised.get(name, {})
-        taken, to_come = sum(bound.values()), 0
+        taken = sum(cards for uid, cards in bound.items() if self._foreign.get(uid, since) <= since)
+        to_come = 0
         for uid in promised.keys() - bound.keys():
             if uid in living:
                 to_come += living[uid].whole_cards  # containers that run one after the other share theirs

@@ -113,6 +113,7 @@ class Tale:
         group: str = "",
         gpus: int = 0,
         uid: str = "",
+        scheduler: str = SCHEDULER,
     ) -> int:
         """`uid`: of one that comes under the name of another; without an end of that told, it came in its place."""
         asks = NEVER if never else requests.told(asked) if asked is not None else ""
@@ -125,8 +126,14 @@ class Tale:
                 "annotations": {ASKS: asks} if asks else {},
                 "labels": {names.POD_GROUP_LABEL: group} if group else {},
             },
-            "spec": {"schedulerName": SCHEDULER, "containers": [{"name": "main", "resources": limits}]},
+            "spec": {"schedulerName": scheduler, "containers": [{"name": "main", "resources": limits}]},
         }
+        return self._write(name)
+
+    def stolen(self, name: str, node: str, *, gpus: int) -> int:
+        """A pod that another scheduler has bound."""
+        self.pod(name, gpus=gpus, scheduler="another")
+        self._pods[name]["spec"]["nodeName"] = node
         return self._write(name)
 
     def bind(

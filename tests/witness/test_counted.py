@@ -85,6 +85,24 @@ def test_a_pod_is_not_bound_where_the_last_card_by_number_is_promised(tale: Tale
     assert tale.said() == [(OVER_ALLOCATION, revision)]
 
 
+# -- what somebody else binds ----------------------------------------------------------------------------------------
+
+
+@breaks("1: cards by number")
+def test_cards_that_somebody_else_has_taken_long_since_are_not_free(tale: Tale) -> None:
+    tale.stolen("theirs", "p", gpus=2)
+    tale.wait(GRACE + 1)
+    revision = tale.counted("x", 1)
+    assert tale.said() == [(OVER_ALLOCATION, revision)]
+
+
+@spares("1: cards by number")
+def test_cards_that_somebody_else_takes_a_moment_before_could_not_be_known_of(tale: Tale) -> None:
+    tale.stolen("theirs", "p", gpus=2)
+    tale.counted("x", 1)
+    assert tale.findings == []
+
+
 # -- a plan that came too late ---------------------------------------------------------------------------------------
 
 
