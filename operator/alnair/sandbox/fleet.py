@@ -290,7 +290,7 @@ def mixed_node(
 
 
 def small_mixed_fleet() -> list[Manifest]:
-    """Seven nodes, five models, four sizes of memory, both owners, and a node with two different cards.
+    """Seven nodes, four models and sizes of memory, both owners, and a node with two different cards.
 
     Each node's cards are told by a source that knows NUMA nodes and links, whatever else the node says: HAMi's
     registration, or a NodeResourceTopology beside the profiler's annotations, beside GFD's labels, or alone.
