@@ -39,6 +39,7 @@ RESERVED = {
     names.GPU_SLICES: '[{"name": "main", "slices": []}]',
     ENV_KEY: "GPU-x",
 }
+CROWD = {f"example.com/{number}": "" for number in range(1025)}
 GROUPS = right(names.GROUP_PODGROUP, ["podgroups"])
 CARELESS = (
     GROUPS,
@@ -102,6 +103,10 @@ def attacks(
                 ("only Alnair may", ".alnair.bindings"),
             )
     for way in ("", "/status"):
+        found[f"pods{way}: more annotations than a policy can look at"] = (
+            patching(f"{pods}/waits{way}", {"metadata": {"annotations": CROWD}}),
+            ("metadata.annotations", "are too many", "at most 1024", ".alnair.pods-update"),
+        )
         for member, label in (("m-0", "another"), ("m-0", None), ("waits", "team")):
             found[f"pods{way}: {member} into group {label}"] = (
                 patching(f"{pods}/{member}{way}", {"metadata": {"labels": {names.POD_GROUP_LABEL: label}}}),
@@ -138,6 +143,10 @@ def attacks(
         "a group grown to 10,000": (
             patching(at("podgroups", namespace, "team"), {"spec": {"minMember": 10_000}}),
             ("spec.minMember: 10000", "policies.groupMembers"),
+        ),
+        "more annotations than a policy can look at": (
+            creating(asking.annotated(CROWD).manifest()),
+            ("metadata.annotations: 1025 are too many", "at most 1024", ".alnair.pods-create"),
         ),
         "256 KiB of annotations and more": (
             creating(asking.annotated({"example.com/long": "x" * 262_145}).manifest()),
@@ -280,6 +289,70 @@ async def test_what_tenants_write_is_refused_or_explained_and_a_neighbours_gang_
         for kind in HELL:
             honest(await refused(api, namespace, kind, names.TOPOLOGY_REQUIRED), names.TOPOLOGY_REQUIRED)
         assert await bound_now(api, namespace) == []
+    unharmed(operator)
+
+
+def verbose() -> dict[str, tuple[Object, str]]:
+    """Pods that say far more than anybody needs: what, and the field that they are told."""
+    spread = {
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"example.com/a": "b"}},
+    }
+    apart = [
+        {
+            "topologyKey": "example.com/rack",
+            "namespaceSelector": {},
+            "labelSelector": {
+                "matchExpressions": [{"key": f"example.com/{each}", "operator": "DoesNotExist"}]
+            },
+        }
+        for each in range(2000)
+    ]
+    wishes = [{"weight": 1, "podAffinityTerm": each} for each in apart]
+    values = {
+        "key": "example.com/rack",
+        "operator": "NotIn",
+        "values": [f"r{each}" for each in range(50_000)],
+    }
+    required = {"nodeSelectorTerms": [{"matchExpressions": [values]}]}
+    asked = {f"example.com/{each}": "1" for each in range(5000)}
+    spreads = [{**spread, "topologyKey": f"example.com/{each}"} for each in range(1000)]
+    return {
+        "spreads": ({"topologySpreadConstraints": spreads}, "spec.topologySpreadConstraints"),
+        "likes": (
+            {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wishes}}},
+            "spec.affinity",
+        ),
+        "values": (
+            {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}},
+            "spec.affinity",
+        ),
+        "resources": (
+            {"containers": [{"name": "main", "image": "x", "resources": {"limits": asked}}]},
+            "spec.containers (resources)",
+        ),
+    }
+
+
+@pytest.mark.shares_operator
+async def test_pods_that_say_too_much_are_told_so_and_stop_nobody(
+    api: Api, cluster: Access, namespace: str, fleet: Fleet, operator: Operator, tmp_path: Path
+) -> None:
+    (place,) = await fleet.add(node("gpu").with_cards(4))
+    async with tenant(api, cluster, namespace, tmp_path, GROUPS, roles=["edit"]) as attacker:
+        for kind, (rules, field) in verbose().items():
+            waits = pod(f"waits-{kind}").by(operator.scheduler)
+            await attacker.create(
+                waits.with_(lambda it, rules=rules: it["spec"].update(rules)).manifest(), namespace=namespace
+            )
+            there = pod(f"there-{kind}").with_(
+                lambda it, rules=rules: it["spec"].update(rules, nodeName=place)
+            )
+            await attacker.create(there.manifest(), namespace=namespace)
+            told = await event_about(api, namespace, f"waits-{kind}", "FailedScheduling")
+            assert field in told["note"]
+        await neighbour(api, cluster, operator, fleet)
     unharmed(operator)
 
 

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 ANSWER_SECONDS: Final = 1.0
 KEPT_SECONDS: Final = 300.0
 MOST_KEPT: Final = 10_000
+LONGEST_UID: Final = 64  # in a pod it is a tenant's word; the apiserver makes 36 characters
 PLURALS: Final = {
     ("apps/v1", "ReplicaSet"): "replicasets",
     ("apps/v1", "StatefulSet"): "statefulsets",
@@ -37,7 +38,9 @@ PLURALS: Final = {
 def controller_of(meta: wire.Metadata) -> wire.OwnerReference | None:
     """The pod's controller, if it is of a kind that is asked."""
     owner = next((each for each in meta.owner_references if each.controller), None)
-    return owner if owner is not None and (owner.api_version, owner.kind) in PLURALS else None
+    if owner is None or (owner.api_version, owner.kind) not in PLURALS:
+        return None
+    return owner if len(owner.uid) <= LONGEST_UID else None
 
 
 class Owners:
@@ -64,7 +67,9 @@ class Owners:
         if known is not None and self._clock.now() - known[0] < KEPT_SECONDS:
             return False
         plural = PLURALS[owner.api_version, owner.kind]
-        path = f"/apis/{owner.api_version}/namespaces/{quote(namespace)}/{plural}/{quote(owner.name)}"
+        path = (
+            f"/apis/{owner.api_version}/namespaces/{quote(namespace)}/{plural}/{quote(owner.name, safe='')}"
+        )
         self._asking[owner.uid] = asyncio.create_task(self._ask(path, owner.uid), name=f"ask {path}")
         return True
 

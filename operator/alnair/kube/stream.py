@@ -26,7 +26,7 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 T = TypeVar("T")
 
-PAGE = 2000
+PAGE = 500
 IDLE_SECONDS = 80.0
 SHORTEST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0

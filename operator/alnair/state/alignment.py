@@ -17,7 +17,7 @@ from alnair.state import wire
 # Resources that no node advertises: they are counted on cards, not on nodes.
 CARD_RESOURCES = names.GPU_RESOURCES - {names.NVIDIA_GPU}
 
-MOST_KEPT = 20_000
+MOST_KEPT = 2_000
 
 Amounts = tuple[tuple[str, int], ...]
 

@@ -412,8 +412,8 @@ class ClusterState(Table):
 
     def _apply_requests(self, row: int, charge: Charge, sign: int) -> None:
         for resource, amount in charge.requests:
-            column = self._column_of(resource)  # may replace the array, so before it is looked at
-            self.free[row, column] -= sign * amount
+            if (column := self._columns.get(resource)) is not None:  # else no node has any of it
+                self.free[row, column] -= sign * amount
         if charge.guest is not None:
             (self.company.come if sign > 0 else self.company.leave)(row, charge.guest)
 
@@ -540,6 +540,13 @@ class ClusterState(Table):
                 self._apply_requests(row, charge, +1)
         self._change(row)
         return row
+
+    def _widened(self, resource: str) -> None:
+        """The first node that has any of it has come; some pods may ask for it already."""
+        column = self._columns[resource]
+        for charge in self._charges.values():
+            if (row := self._rows.get(charge.node)) is not None:
+                self.free[row, column] -= dict(charge.requests).get(resource, 0)
 
     def _grown(self, rows: int) -> None:
         self.company.resize(rows)

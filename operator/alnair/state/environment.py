@@ -76,7 +76,7 @@ def _named(container: str) -> str:
     return f"container {shown(container)[1:-1]}"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _wanted(container: str, cards: int, whole: bool) -> Reading:
     return {
         variable: f"metadata.annotations['{names.env_key(container, value)}']"
@@ -84,11 +84,13 @@ def _wanted(container: str, cards: int, whole: bool) -> Reading:
     }
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def _written(demands: tuple[CardDemand, ...]) -> frozenset[str]:
     """What a Binding tells the containers, limits of whole cards too."""
     return frozenset(
-        path for demand in demands for path in _wanted(demand.container, demand.cards, False).values()
+        path
+        for demand in demands
+        for path in _wanted(demand.container, min(demand.cards, names.MOST_LIMITED_CARDS), False).values()
     )
 
 

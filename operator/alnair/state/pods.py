@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 from alnair.api import names
 from alnair.api.gpurequest import NO_GPU, BadRequest, gpu_request
@@ -17,6 +18,7 @@ from alnair.api.peaks import Peak, peak_in
 from alnair.api.quantity import BILLION, BadQuantity, nano
 from alnair.state import wire
 from alnair.state.alignment import CARD_RESOURCES, AlignmentReader
+from alnair.state.bounds import bounded
 from alnair.state.environment import environment
 from alnair.state.rules import placement_rules
 from alnair.state.shapes import PodShape
@@ -24,7 +26,7 @@ from alnair.state.shapes import PodShape
 # More than any node has of anything, and little enough that thousands of such amounts add up in 64 bits.
 MOST_OF_A_RESOURCE = 1 << 52
 
-MOST_SHAPES = 20_000
+LONGEST_MEASUREMENT = 4096  # characters
 
 ALWAYS = "Always"  # the restart policy that makes an init container a sidecar
 
@@ -106,21 +108,19 @@ class PodReader:
 
     def __init__(self, *, delivering: frozenset[str] = frozenset()) -> None:
         self._delivering = delivering
-        self._shapes: dict[PodShape, PodShape] = {}
+        self._shapes: WeakValueDictionary[int, PodShape] = WeakValueDictionary()  # by hash
         self._alignments = AlignmentReader()
 
     def read(self, pod: wire.Pod) -> Pod:
         meta, spec = pod.metadata, pod.spec
         shape, problem = self._shape(meta, spec, pod.status)
-        if len(self._shapes) > MOST_SHAPES:
-            self._shapes.clear()  # shapes of pods long gone; equal ones are still equal, only not the same object
         return Pod(
             uid=meta.uid,
             namespace=meta.namespace,
             name=meta.name,
             version=meta.resource_version,
             scheduler=spec.scheduler_name,
-            shape=self._shapes.setdefault(shape, shape),
+            shape=self._one(shape),
             node=spec.node_name,
             phase=pod.status.phase,
             reason=pod.status.reason,
@@ -136,11 +136,18 @@ class PodReader:
             nominated=pod.status.nominated_node_name,
             wish=wish_in(meta.annotations),
             labels=meta.labels,
-            throughput=meta.annotations.get(names.THROUGHPUT, ""),
+            throughput=_short(meta.annotations.get(names.THROUGHPUT, "")),
         )
 
+    def _one(self, shape: PodShape) -> PodShape:
+        """The object that equal shapes share, for as long as any pod has one. Of two that differ and have one hash the
+        later has an object of its own: nothing but time hangs on it."""
+        known = self._shapes.setdefault(hash(shape), shape)
+        return known if known == shape else shape
+
     def _shape(self, meta: wire.Metadata, spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodShape, str]:
-        problem = unsupported_rule(spec)
+        spec, excess = bounded(spec)
+        problem = excess or unsupported_rule(spec)
         alignment = None
         try:
             requests = effective_requests(spec, status)
@@ -164,7 +171,7 @@ class PodReader:
         except BadRequest as error:
             gpu, problem = NO_GPU, problem or str(error)
         told: bool | None = None
-        if gpu.demands and spec.scheduler_name in self._delivering:
+        if gpu.demands and spec.scheduler_name in self._delivering and not excess:
             told, lacking = environment(spec, gpu)
             problem = problem or lacking
         shape = PodShape(
@@ -226,6 +233,11 @@ def effective_requests(spec: wire.PodSpec, status: wire.PodStatus = NO_STATUS) -
         _add(total, _amounts(spec.overhead))
     total["pods"] = BILLION
     return {name: _rounded_up(name, amount) for name, amount in total.items() if amount}
+
+
+def _short(text: str) -> str:
+    """Nobody looks at what is longer, and it would be kept for as long as the pod is there."""
+    return text if len(text) <= LONGEST_MEASUREMENT else ""
 
 
 def _asked(container: wire.Container) -> Mapping[str, str | int]:

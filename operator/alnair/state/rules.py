@@ -36,6 +36,8 @@ def placement_rules(meta: wire.Metadata, spec: wire.PodSpec) -> dict[str, Any]:
             full_image_name(each.image) for each in (*spec.init_containers, *spec.containers) if each.image
         ),
     }
+    if spec.os is not None:
+        found["os"] = spec.os.name
     if spec.volumes:
         found |= {"claims": claim_uses(meta, spec), "disks": disks(spec)}
         mounted = (each.image.reference for each in spec.volumes if each.image is not None)

@@ -88,7 +88,7 @@ class SpreadRule:
     honor_taints: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class PodShape:
     """`requests`: cpu in thousandths, everything else in whole units, always with `pods: 1`, sorted by name."""
 
@@ -108,6 +108,7 @@ class PodShape:
     disks: tuple[Disk, ...] = ()
     images: tuple[str, ...] = ()  # of each container, with a tag
     mounted_images: tuple[str, ...] = ()  # of image volumes
+    os: str = ""  # that it says to be for: a kubelet's refusal of it is none of others' pods
     alignment: Alignment | None = None  # what the kubelet aligns with NUMA nodes; None = nothing
     peak: Peak | None = None  # what its like used at most before; None = nobody tells
     tags: tuple[Tag, ...] = field(init=False, compare=False, repr=False)
@@ -143,6 +144,7 @@ class PodShape:
             self.disks,
             self.images,
             self.mounted_images,
+            self.os,
             self.alignment,
             self.peak,
         )

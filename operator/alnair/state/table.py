@@ -29,6 +29,9 @@ class Table:
     def _grown(self, rows: int) -> None:
         """The arrays are others now, with so many rows."""
 
+    def _widened(self, resource: str) -> None:
+        """There is a column more, for this."""
+
     def _new_row(self, name: str) -> int:
         if not self._spare:
             rows = len(self._names)
@@ -56,6 +59,7 @@ class Table:
             extra = np.zeros((len(self._names), 1), dtype=np.int64)
             self.allocatable = np.concatenate([self.allocatable, extra], axis=1)
             self.free = np.concatenate([self.free, extra], axis=1)
+            self._widened(resource)
         return column
 
     def _allocate(self, *, rows: int, cards: int) -> None:

@@ -221,6 +221,10 @@ class Volume(InTreeDisks, rename="camel"):
     image: ImageVolume | None = None
 
 
+class PodOS(Struct):
+    name: str = ""
+
+
 class PodSpec(Struct, rename="camel"):
     containers: list[Container] = []
     init_containers: list[Container] = []
@@ -236,6 +240,7 @@ class PodSpec(Struct, rename="camel"):
     topology_spread_constraints: list[SpreadConstraint] = []
     volumes: list[Volume] = []
     resource_claims: list[Raw] = []
+    os: PodOS | None = None
 
 
 class ContainerStatus(Struct, rename="camel"):

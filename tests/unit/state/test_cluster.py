@@ -283,11 +283,24 @@ def test_many_nodes_cards_and_resources_find_room() -> None:
     cluster = Cluster()
     for number in range(40):
         cluster.add(advertising(node(f"n{number}").with_cards(number % 10), f"example.com/r{number}", 3))
-    cluster.running(pod("p").asking(resources={"example.com/r7": "2", "example.com/new": "1"}), on="n7")
+    cluster.running(pod("p").asking(resources={"example.com/r7": "2"}), on="n7")
     assert cluster.free("n7", "example.com/r7") == 1
-    assert cluster.free("n7", "example.com/new") == -1
     assert cluster.free("n8", "example.com/r7") == 0
     assert len(cluster.cards("n9")) == 9
+
+
+def test_pods_that_ask_for_what_no_node_has_yet_are_counted_when_one_has_it() -> None:
+    cluster = Cluster(node("a"), node("b"))
+    asking = pod("p").asking(resources={"example.com/new": "2"})
+    there = cluster.running(asking, on="a")
+    gone = cluster.running(asking.named("q"), on="a")
+    cluster.state.drop_pod(gone.uid)
+    cluster.add(advertising(node("b"), "example.com/new", 3))
+    assert (cluster.free("a", "example.com/new"), cluster.free("b", "example.com/new")) == (-2, 3)
+    cluster.add(advertising(node("a"), "example.com/new", 3))
+    assert cluster.free("a", "example.com/new") == 1
+    cluster.state.drop_pod(there.uid)
+    assert cluster.free("a", "example.com/new") == 3
 
 
 # -- drafts ------------------------------------------------------------------------------------------------------

@@ -50,6 +50,20 @@ that ask for what it sends to the extender; the others are left alone. */ -}}
 (object.spec.schedulerName in {{ include "alnair.cel.guests" . }} && ['ai.centaurus.io/gpu-memory', 'ai.centaurus.io/gpu-count'].exists(key, key in object.metadata.?annotations.orValue({})))
 {{- end -}}
 
+{{- /* Each annotation is looked at whenever the pod is written. With tens of thousands of them that would be more than the
+apiserver lets a policy cost, and nobody, kubelets too, could write the pod's status any more. */ -}}
+{{- define "alnair.cel.crowded" -}}
+size(object.metadata.?annotations.orValue({})) > {{ include "alnair.mostAnnotations" . }}
+{{- end -}}
+
+{{- define "alnair.mostAnnotations" -}}
+1024
+{{- end -}}
+
+{{- define "alnair.cel.growsCrowded" -}}
+({{ include "alnair.cel.crowded" . }} && size(object.metadata.?annotations.orValue({})) > size(oldObject.metadata.?annotations.orValue({})))
+{{- end -}}
+
 {{- define "alnair.cel.ourKey" -}}
 (key.contains('.env.ai.centaurus.io/') || key in ['ai.centaurus.io/node', 'ai.centaurus.io/alnair-gpu-id', 'ai.centaurus.io/gpu-slices'])
 {{- end -}}

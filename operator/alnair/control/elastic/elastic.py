@@ -125,7 +125,7 @@ class Elastic:
             self._idle_since = None
             for each, _ in able:
                 if not each.sizing.changing:
-                    each.sizing.say(words.OTHERS_WAIT, f"{waits} waits for room")
+                    each.sizing.say(words.OTHERS_WAIT, f"{_called(waits, each)} waits for room")
         elif not self._grow(able):
             self._balance(sized)
 
@@ -178,7 +178,7 @@ class Elastic:
             if (found := self._fewest(gang, question, leavers)) is not None:
                 leaving, placements = found
                 self._loop.promises.make(gang, placements, (member.uid for _, member in leaving))
-                self._shrink(leaving, f"{gang} fits by it")
+                self._shrink(leaving, "fits by it", who=gang)
             return gang
         return None
 
@@ -239,11 +239,15 @@ class Elastic:
             return None
         return [(gang.pods[member.uid], holding) for member, holding in verdict.placements]
 
-    def _shrink(self, leaving: Sequence[tuple[Sized, Member]], why: str) -> None:
+    def _shrink(
+        self, leaving: Sequence[tuple[Sized, Member]], because: str, *, who: Gang | None = None
+    ) -> None:
+        """`who`: the gang that the reason is told of."""
         by_gang: dict[Sized, list[Member]] = {}
         for each, member in leaving:
             by_gang.setdefault(each, []).append(member)
         for each, members in by_gang.items():
+            why = f"{_called(who, each)} {because}" if who is not None else because
             each.sizing.say(words.SHRINKING, f"it gives {count(len(members), 'member')} up: {why}")
             self._change(each, Change(each.size - len(members), why, leaving=members))
 
@@ -338,6 +342,11 @@ class Elastic:
     def _change(self, each: Sized, change: Change) -> None:
         self._changes.append(self._clock.now())
         self._overseer.start(each.gang, each.elastic, each.sizing, each.record, change)
+
+
+def _called(gang: Gang, by: Sized) -> str:
+    """What it is called where tenants of the other gang's namespace read it."""
+    return str(gang) if gang.key[0] == by.gang.key[0] else "a gang of another namespace"
 
 
 def _near(chosen: Sequence[tuple[Sized, Member]], nodes: Container[str]) -> list[tuple[Sized, Member]]:

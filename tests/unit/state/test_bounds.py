@@ -1,0 +1,180 @@
+"""One pod that says too much stops nobody: it is told so, costs as much as any other, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from alnair.api import names
+from alnair.state import bounds, environment, wire
+from alnair.state.pods import LONGEST_MEASUREMENT, Pod, PodReader
+from harness.builders import node, pod
+from unit.builders import Cluster, decoded
+
+Spec = dict[str, Any]
+
+ALNAIR = frozenset({"alnair"})
+
+
+def read(spec: Spec, annotations: dict[str, str] | None = None, reader: PodReader | None = None) -> Pod:
+    meta = {"name": "p", "uid": "u", "annotations": annotations or {}}
+    whole = {"containers": [{"name": "c"}], "schedulerName": "alnair", **spec}
+    return (reader or PodReader()).read(decoded({"metadata": meta, "spec": whole}, wire.Pod))
+
+
+def constraints(number: int, *, lines: int = 1) -> Spec:
+    expressions = [{"key": f"k{each}", "operator": "Exists"} for each in range(lines)]
+    return {
+        "topologySpreadConstraints": [
+            {
+                "topologyKey": f"t{each}",
+                "maxSkew": 1,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchExpressions": expressions},
+            }
+            for each in range(number)
+        ]
+    }
+
+
+def wishes(number: int) -> Spec:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}}
+    preferred = [{"weight": 1, "podAffinityTerm": term} for _ in range(number)]
+    return {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}}
+
+
+def node_values(number: int) -> Spec:
+    line = {"key": "zone", "operator": "In", "values": [f"z{each}" for each in range(number)]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [line]}]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+
+
+def node_lines(number: int) -> Spec:
+    lines = [{"key": f"k{each}", "operator": "Exists"} for each in range(number)]
+    required = {"nodeSelectorTerms": [{"matchFields": [], "matchExpressions": lines}]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+
+
+def namespaces(number: int) -> Spec:
+    term = {"topologyKey": "zone", "labelSelector": {}, "namespaces": [f"n{each}" for each in range(number)]}
+    return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def resources(number: int) -> Spec:
+    asked = {f"x.io/{each}": "1" for each in range(number - 1)} | {"cpu": "2"}
+    return {"containers": [{"name": "c", "resources": {"requests": asked, "limits": asked}}]}
+
+
+def ports(number: int) -> Spec:
+    return {"containers": [{"name": "c", "ports": [{"hostPort": each + 1} for each in range(number)]}]}
+
+
+def volumes(number: int) -> Spec:
+    return {
+        "volumes": [
+            {"name": f"v{each}", "persistentVolumeClaim": {"claimName": f"c{each}"}} for each in range(number)
+        ]
+    }
+
+
+KINDS: list[tuple[Callable[[int], Spec], int, str]] = [
+    (constraints, bounds.MOST_CONSTRAINTS, "spec.topologySpreadConstraints"),
+    (lambda number: constraints(1, lines=number), bounds.MOST_LINES, "spec.topologySpreadConstraints"),
+    (wishes, bounds.MOST_TERMS, "spec.affinity"),
+    (node_values, bounds.MOST_VALUES, "spec.affinity"),
+    (node_lines, bounds.MOST_LINES, "spec.affinity"),
+    (namespaces, bounds.MOST_VALUES, "spec.affinity"),
+    (resources, bounds.MOST_RESOURCES, "spec.containers (resources)"),
+    (ports, bounds.MOST_PORTS, "spec.containers (ports)"),
+    (volumes, bounds.MOST_VOLUMES, "spec.volumes"),
+    (
+        lambda number: {"containers": [{"name": f"c{each}"} for each in range(number)]},
+        bounds.MOST_CONTAINERS,
+        "spec.containers",
+    ),
+    (
+        lambda number: {"containers": [{"name": "c", "image": "i" * number}]},
+        bounds.MOST_IMAGE_TEXT,
+        "spec.containers (characters of images)",
+    ),
+    (
+        lambda number: {"nodeSelector": {f"k{each}": "v" for each in range(number)}},
+        bounds.MOST_LINES,
+        "spec.nodeSelector",
+    ),
+    (
+        lambda number: {"tolerations": [{"key": f"k{each}"} for each in range(number)]},
+        bounds.MOST_TOLERATIONS,
+        "spec.tolerations",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "most", "field"), KINDS)
+def test_a_pod_at_the_bound_is_read_whole_and_one_beyond_is_told_the_field(
+    kind: Callable[[int], Spec], most: int, field: str
+) -> None:
+    assert read(kind(most)).problem == ""
+    beyond = read(kind(most + 1))
+    assert beyond.problem.startswith(f"{field}")
+    assert f": {most + 1} are more than Alnair looks at; {most} are the most" in beyond.problem
+    shape = beyond.shape
+    about_pods = (*shape.spread, *shape.near, *shape.apart, *shape.preferred_pods)
+    about_nodes = (*(shape.node_terms or ()), *shape.node_selector, *shape.tolerations)
+    assert (*about_pods, *about_nodes, *shape.ports, *shape.claims) == ()
+
+
+def test_what_a_pod_takes_of_its_node_counts_however_much_else_it_asks_for() -> None:
+    cluster = Cluster(node("n"))
+    before = cluster.free("n", "cpu")
+    cluster.running(pod("p").with_(lambda it: it["spec"].update(resources(5000))), on="n")
+    assert cluster.free("n", "cpu") == before - 2000
+
+
+def test_resources_that_no_node_has_make_no_columns() -> None:
+    cluster = Cluster(node("n"))
+    columns = len(cluster.state.draft().columns)
+    for number in range(50):
+        asked = {f"x.io/{number}-{each}": "1" for each in range(50)}
+        cluster.running(pod(f"p{number}").asking(resources=asked), on="n")
+    assert len(cluster.state.draft().columns) == columns
+
+
+def test_shapes_of_pods_that_are_gone_are_gone() -> None:
+    reader = PodReader()
+    first = read(node_values(3), reader=reader)
+    assert read(node_values(3), reader=reader).shape is first.shape
+    kept = [read(node_values(number), reader=reader) for number in range(4, 40)]
+    assert len(reader._shapes) == 37
+    del kept
+    gc.collect()
+    assert list(reader._shapes.values()) == [first.shape]
+
+
+def test_an_environment_is_looked_at_no_further_than_it_can_reach() -> None:
+    limits = {names.NVIDIA_GPU: "1000"}
+    spec = {"containers": [{"name": f"c{each}", "resources": {"limits": limits}} for each in range(20)]}
+    reader = PodReader(delivering=ALNAIR)
+    environment._written.cache_clear()
+    own = {
+        "name": "X",
+        "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['c0.{names.ENV_DOMAIN}/y']"}},
+    }
+    spec["containers"][0]["env"] = [own]
+    demands = read(spec, reader=reader).shape.gpu.demands
+    assert len(demands) == 20
+    few = len(names.env_of_container(names.MOST_LIMITED_CARDS, whole=False))
+    assert len(environment._written(demands)) == 20 * few
+
+
+def test_a_measurement_longer_than_anybody_reads_is_not_kept() -> None:
+    assert read({}, {names.THROUGHPUT: "1" * (LONGEST_MEASUREMENT + 1)}).throughput == ""
+    assert read({}, {names.THROUGHPUT: "512@4"}).throughput == "512@4"
+
+
+def test_a_pod_for_another_system_has_a_shape_of_its_own() -> None:
+    """A kubelet's refusal of it is remembered by its shape, and must not count against other tenants' pods."""
+    assert read({"os": {"name": "windows"}}).shape != read({}).shape
