@@ -2,12 +2,13 @@
 
 Members of elastic gangs that leave for a waiting gang are gone some seconds later. Until then nothing is held in the
 books, but whoever is planned behind that gang finds its places taken. A promise is over when its gang has been planned
-or is gone, and a moment after those who leave for it have left: what they made room for fits by then, or not at all.
+or is gone, and a moment after nobody is leaving for it any more: what was made room for fits by then, or not at all.
+Who leaves in the end may be others than were asked to, or nobody: that is their controllers' choice, and hands'.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from alnair.control.gangs import Gang, Key
@@ -26,7 +27,7 @@ MOMENT_SECONDS = 3.0
 class _Promise:
     gang: Gang
     rooms: list[tuple[Holding, PodClass]]
-    leavers: frozenset[str]  # UIDs
+    leaving: Callable[[], bool]  # whether anybody is still on the way out
     until: float
 
 
@@ -38,10 +39,10 @@ class Promises:
         self._before = before
         self._made: dict[Key, _Promise] = {}
 
-    def make(self, gang: Gang, placements: list[tuple[Pod, Holding]], leavers: Iterable[str]) -> None:
+    def make(self, gang: Gang, placements: list[tuple[Pod, Holding]], leaving: Callable[[], bool]) -> None:
         rooms = [(holding, gang.kind(pod)) for pod, holding in placements]
         until = self._clock.now() + PROMISE_SECONDS
-        self._made[gang.key] = _Promise(gang, rooms, frozenset(leavers), until)
+        self._made[gang.key] = _Promise(gang, rooms, leaving, until)
 
     def end(self, gang: Gang) -> None:
         self._made.pop(gang.key, None)
@@ -52,7 +53,7 @@ class Promises:
 
     def _is_over(self, promise: _Promise) -> bool:
         now = self._clock.now()
-        if not any(uid in self._state.holdings for uid in promise.leavers):
+        if not promise.leaving():
             promise.until = min(promise.until, now + MOMENT_SECONDS)
         return now > promise.until or not any(pod.waiting for pod in promise.gang.pods.values())
 

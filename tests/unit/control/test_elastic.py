@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from alnair.api.config import Elastic as Settings
-from alnair.control.elastic.elastic import Elastic
+from alnair.control.elastic.elastic import Elastic, called
 from alnair.control.elastic.sizing import Sizing
 from alnair.ledger import places
 from alnair.scheduling import search
 from harness.builders import node, pod
 from unit.control.world import NAMESPACE, World
+
+if TYPE_CHECKING:
+    from alnair.control.elastic.members import Sized
+    from alnair.control.gangs import Gang
 
 N1 = node("n1").with_cards(4)
 TRAINER = pod("t").by("alnair").asking(cpu="100m", gpu=1)
@@ -181,3 +186,37 @@ async def test_the_time_in_which_a_change_is_not_undone_counts_from_when_the_tar
         await world.settled()
         assert replicas(world) == 3
         assert known(world).grown_at == decided + 5
+
+
+async def test_room_is_not_kept_for_long_where_others_left_than_those_who_were_to_leave() -> None:
+    """Who leaves is the controller's choice. Nobody comes to what was promised then, and others have use for it."""
+    async with World(nodes=[node("n1").with_cards(2), node("n2").with_cards(2)]) as world:
+        world.becomes_elastic(least=1, most=4)
+        sizer = await started(world, "a", "b", "c", "d", replicas=4, stabilizationSeconds=1)
+        await sizer.looks(3)
+        world.pod("w", like=pod("w").by("alnair").asking(gpu=2), group="")
+        await world.settled()
+        world.clock.pass_(2)
+        await sizer.looks(2)
+        assert replicas(world) == 2
+        (waiting,) = [each for each in world.leader.roster.gangs.values() if each.key[2] == "uid-w"]
+        promises = world.leader.loop.promises
+        assert promises.made_to(waiting)
+        where = world.where()
+        first = {where[name]: name for name in "abcd"}
+        world.deletes(*first.values())  # one of each node
+        await world.settled()
+        assert "w" not in world.where()
+        assert promises.made_to(waiting)
+        world.clock.pass_(4)
+        assert not promises.made_to(waiting)
+
+
+def test_a_gang_of_another_namespace_is_not_named() -> None:
+    waits = cast("Gang", SimpleNamespace(key=("theirs", "PodGroup", "secret")))
+    ours, theirs = (
+        cast("Sized", SimpleNamespace(gang=SimpleNamespace(key=(namespace, "PodGroup", "g"))))
+        for namespace in ("ours", "theirs")
+    )
+    assert called(waits, ours) == "a gang of another namespace"
+    assert called(waits, theirs) == str(waits)

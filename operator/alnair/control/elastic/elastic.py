@@ -22,7 +22,7 @@ from alnair.control.asking import Question, sample
 from alnair.control.elastic import sizing as words
 from alnair.control.elastic.carrying import Carrier, Change
 from alnair.control.elastic.hope import Hope, worth_exchanging
-from alnair.control.elastic.members import Sized, take_out
+from alnair.control.elastic.members import Sized, still_shrinking, take_out
 from alnair.control.elastic.overseer import Overseer
 from alnair.control.elastic.seats import Seats
 from alnair.control.gangs import Gang, Roster
@@ -125,7 +125,7 @@ class Elastic:
             self._idle_since = None
             for each, _ in able:
                 if not each.sizing.changing:
-                    each.sizing.say(words.OTHERS_WAIT, f"{_called(waits, each)} waits for room")
+                    each.sizing.say(words.OTHERS_WAIT, f"{called(waits, each)} waits for room")
         elif not self._grow(able):
             self._balance(sized)
 
@@ -177,8 +177,8 @@ class Elastic:
             leavers = self._leavers(sized, at_once=True)
             if (found := self._fewest(gang, question, leavers)) is not None:
                 leaving, placements = found
-                self._loop.promises.make(gang, placements, (member.uid for _, member in leaving))
                 self._shrink(leaving, "fits by it", who=gang)
+                self._loop.promises.make(gang, placements, still_shrinking(each for each, _ in leaving))
             return gang
         return None
 
@@ -247,7 +247,7 @@ class Elastic:
         for each, member in leaving:
             by_gang.setdefault(each, []).append(member)
         for each, members in by_gang.items():
-            why = f"{_called(who, each)} {because}" if who is not None else because
+            why = f"{called(who, each)} {because}" if who is not None else because
             each.sizing.say(words.SHRINKING, f"it gives {count(len(members), 'member')} up: {why}")
             self._change(each, Change(each.size - len(members), why, leaving=members))
 
@@ -344,7 +344,7 @@ class Elastic:
         self._overseer.start(each.gang, each.elastic, each.sizing, each.record, change)
 
 
-def _called(gang: Gang, by: Sized) -> str:
+def called(gang: Gang, by: Sized) -> str:
     """What it is called where tenants of the other gang's namespace read it."""
     return str(gang) if gang.key[0] == by.gang.key[0] else "a gang of another namespace"
 

@@ -7,6 +7,8 @@ on few nodes. Pods without a place go before all others.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -51,6 +53,12 @@ class Sized:
             floor=floor,
             ceiling=ceiling,
         )
+
+    def shrinks_to(self, size: int) -> bool:
+        """It is being made so small, and is not yet. A hand, or a new start, may have made it another's business."""
+        if self.sizing.changing:
+            return True
+        return self.sizing.record is self.record and self.record.size == size and self.record.live() > size
 
     def loss(self, size: int) -> float:
         """What the last of so many members is worth."""
@@ -110,3 +118,9 @@ def take_out(member: Member, state: ClusterState, draft: Draft) -> None:
     pod, row = state.pods.get(member.uid), state.row(member.holding.node)
     if pod is not None and row is not None:
         draft.put_back(row, room_of(guest(pod)), member.holding.containers)
+
+
+def still_shrinking(giving: Iterable[Sized]) -> Callable[[], bool]:
+    """Whether those who give members up, one each time that they are named, are still at it."""
+    sizes = {each: each.size - fewer for each, fewer in Counter(giving).items()}
+    return lambda: any(each.shrinks_to(size) for each, size in sizes.items())
