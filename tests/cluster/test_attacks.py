@@ -102,6 +102,11 @@ def attacks(
                 lambda who, way=way, body=body: who.call("POST", way, body),  # type: ignore[misc]
                 ("only Alnair may", ".alnair.bindings"),
             )
+    for way in (f"{pods}/waits/binding", f"/api/v1/namespaces/{namespace}/bindings"):
+        found[f"{way} with more annotations than a policy can look at"] = (
+            lambda who, way=way: who.call("POST", way, binding("waits", place, CROWD)),  # type: ignore[misc]
+            ("metadata.annotations: 1025 are too many", "at most 1024", ".alnair.bindings"),
+        )
     for way in ("", "/status"):
         found[f"pods{way}: more annotations than a policy can look at"] = (
             patching(f"{pods}/waits{way}", {"metadata": {"annotations": CROWD}}),

@@ -238,8 +238,8 @@ class Gang:
         if self.group is not None and self.group.problem:
             return self.group.problem
         for pod in sorted(self.pods.values(), key=lambda pod: pod.name):
-            if pod.problem and pod.waiting:
-                return f"pod {pod.name}: {pod.problem}"
+            if pod.waiting and (problem := pod.problem or pod.excess):
+                return f"pod {pod.name}: {problem}"
         return self._discord() if self.group is None or self.group.wish is None else ""
 
     def _discord(self) -> str:

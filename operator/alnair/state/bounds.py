@@ -10,9 +10,9 @@ over. What must never happen here: work that grows faster than the pod's bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -30,80 +30,104 @@ MOST_TERMS: Final = 64  # of all affinities together
 MOST_LINES: Final = 256  # of the selectors in one field
 MOST_VALUES: Final = 1024  # that these lines name
 
-COUNTED_ANYWAY: Final = frozenset({"cpu", "memory", "ephemeral-storage", names.NVIDIA_GPU})
+COUNTED_ANYWAY: Final = frozenset({"cpu", "memory", "ephemeral-storage"}) | names.GPU_RESOURCES
+
+CONTAINERS: Final = "containers and initContainers"
+RESOURCES: Final = "containers (resources)"
+IMAGES: Final = "containers (characters of images)"
+PORTS: Final = "containers (host ports)"
+VOLUMES: Final = "volumes"
+TOLERATIONS: Final = "tolerations"
+NODE_SELECTOR: Final = "nodeSelector"
+SPREAD: Final = "topologySpreadConstraints"
+AFFINITY: Final = "affinity"
 
 
 def bounded(spec: wire.PodSpec) -> tuple[wire.PodSpec, str]:
     """The pod without what it says too much of, and a word about the first of that; else as it is, and nothing."""
-    excess = {field: (number, most) for field, number, most in _sizes(spec) if number > most}
+    excess = [(field, number, most) for field, number, most in _sizes(spec) if number > most]
     if not excess:
         return spec, ""
-    (field, (number, most)), *_ = excess.items()
-    told = f"spec.{field}: {number} are more than Alnair looks at; {most} are the most"
-    without: dict[str, Any] = {}
-    for field in excess:
-        without |= _without(spec, field.partition(" ")[0])
-    return replace(spec, **without), told
+    for field, _, _ in excess:
+        spec = _without(spec, field)
+    field, number, most = excess[0]
+    return spec, f"spec.{field}: {number} are more than Alnair looks at; {most} are the most"
 
 
 def _sizes(spec: wire.PodSpec) -> Iterator[tuple[str, int, int]]:
     """Field and what of it, how many there are, how many there may be."""
     containers = (*spec.init_containers, *spec.containers)
-    yield "containers", len(containers), MOST_CONTAINERS
-    yield "containers (resources)", len(_resources(containers)), MOST_RESOURCES
-    yield "containers (characters of images)", sum(len(each.image) for each in containers), MOST_IMAGE_TEXT
-    yield "containers (ports)", sum(len(each.ports) for each in containers), MOST_PORTS
-    yield "volumes", len(spec.volumes), MOST_VOLUMES
-    yield "tolerations", len(spec.tolerations), MOST_TOLERATIONS
-    yield "nodeSelector", len(spec.node_selector), MOST_LINES
+    yield CONTAINERS, len(containers), MOST_CONTAINERS
+    yield RESOURCES, len(_resources(spec, containers)), MOST_RESOURCES
+    yield IMAGES, sum(len(each.image) for each in containers), MOST_IMAGE_TEXT
+    yield PORTS, sum(port.host_port > 0 for each in containers for port in each.ports), MOST_PORTS
+    yield VOLUMES, len(spec.volumes), MOST_VOLUMES
+    yield TOLERATIONS, len(spec.tolerations), MOST_TOLERATIONS
+    yield NODE_SELECTOR, len(spec.node_selector), MOST_LINES
     if constraints := spec.topology_spread_constraints:
-        yield "topologySpreadConstraints", len(constraints), MOST_CONSTRAINTS
         lines = list(chain.from_iterable(_lines(each.label_selector) for each in constraints))
-        yield "topologySpreadConstraints (lines of selectors)", len(lines), MOST_LINES
-        yield "topologySpreadConstraints (values)", sum(lines), MOST_VALUES
+        lines += [1] * sum(len(each.match_label_keys) for each in constraints)
+        yield SPREAD, len(constraints), MOST_CONSTRAINTS
+        yield f"{SPREAD} (lines of selectors)", len(lines), MOST_LINES
+        yield f"{SPREAD} (values)", sum(lines), MOST_VALUES
     if spec.affinity is not None:
         nodes, pods = _node_terms(spec.affinity), _pod_terms(spec.affinity)
-        yield "affinity (terms)", len(nodes) + len(pods), MOST_TERMS
         lines = [len(each.values) for term in nodes for each in (*term.match_expressions, *term.match_fields)]
         for term in pods:
             lines += _lines(term.label_selector)
             lines += _lines(term.namespace_selector)
+            lines += [1] * (len(term.match_label_keys) + len(term.mismatch_label_keys))
             lines.append(len(term.namespaces))
-        yield "affinity (lines of selectors)", len(lines), MOST_LINES
-        yield "affinity (values)", sum(lines), MOST_VALUES
+        yield f"{AFFINITY} (terms)", len(nodes) + len(pods), MOST_TERMS
+        yield f"{AFFINITY} (lines of selectors)", len(lines), MOST_LINES
+        yield f"{AFFINITY} (values)", sum(lines), MOST_VALUES
 
 
-def _without(spec: wire.PodSpec, field: str) -> dict[str, Any]:
-    match field:
-        case "containers":
-            return {
-                "containers": [_plain(each) for each in spec.containers],
-                "init_containers": [_plain(each) for each in spec.init_containers],
-            }
-        case "volumes":
-            return {"volumes": []}
-        case "tolerations":
-            return {"tolerations": []}
-        case "nodeSelector":
-            return {"node_selector": {}}
-        case "topologySpreadConstraints":
-            return {"topology_spread_constraints": []}
-    return {"affinity": None}
+def _without(spec: wire.PodSpec, field: str) -> wire.PodSpec:
+    if field == CONTAINERS:
+        return spec  # many of them cost no more than their bytes
+    if field == RESOURCES:
+        whole = _countable(spec.resources) if spec.resources is not None else None
+        return replace(
+            _each(spec, lambda container: replace(container, resources=_countable(container.resources))),
+            resources=whole,
+        )
+    if field == IMAGES:
+        return _each(spec, lambda container: replace(container, image=""))
+    if field == PORTS:
+        return _each(spec, lambda container: replace(container, ports=[]))
+    if field == VOLUMES:
+        return replace(spec, volumes=[])
+    if field == TOLERATIONS:
+        return replace(spec, tolerations=[])
+    if field == NODE_SELECTOR:
+        return replace(spec, node_selector={})
+    if field.startswith(SPREAD):
+        return replace(spec, topology_spread_constraints=[])
+    return replace(spec, affinity=None)
 
 
-def _plain(container: wire.Container) -> wire.Container:
-    """With what is counted on every node, and nothing else."""
-    asked = container.resources
-    resources = wire.Resources(_counted(asked.requests), _counted(asked.limits))
-    return wire.Container(container.name, resources=resources, restart_policy=container.restart_policy)
+def _each(spec: wire.PodSpec, change: Callable[[wire.Container], wire.Container]) -> wire.PodSpec:
+    return replace(
+        spec,
+        containers=[change(each) for each in spec.containers],
+        init_containers=[change(each) for each in spec.init_containers],
+    )
 
 
-def _counted(asked: wire.Quantities) -> wire.Quantities:
+def _countable(asked: wire.Resources) -> wire.Resources:
+    return wire.Resources(_known(asked.requests), _known(asked.limits))
+
+
+def _known(asked: wire.Quantities) -> wire.Quantities:
     return {name: asked[name] for name in COUNTED_ANYWAY & asked.keys()}
 
 
-def _resources(containers: Iterable[wire.Container]) -> set[str]:
-    return set(chain.from_iterable((*each.resources.requests, *each.resources.limits) for each in containers))
+def _resources(spec: wire.PodSpec, containers: Iterable[wire.Container]) -> set[str]:
+    asked = [each.resources for each in containers]
+    if spec.resources is not None:
+        asked.append(spec.resources)
+    return set(chain.from_iterable((*each.requests, *each.limits) for each in asked))
 
 
 def _lines(selector: wire.LabelSelector | None) -> list[int]:

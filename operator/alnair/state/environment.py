@@ -66,10 +66,19 @@ def _unwritten(demands: tuple[CardDemand, ...], read: Mapping[str, Reading]) -> 
     written = _written(demands)
     for container, reading in read.items():
         for variable, path in reading.items():
-            if _OURS in path and path not in written:
+            if _OURS in path and path not in written and not any(_limits(path, each) for each in demands):
                 reads = f"env {shown(variable)[1:-1]} reads {shown(path)[1:-1]}"
                 return f"{_named(container)}: {reads}, which is of no card of this pod; remove it"
     return ""
+
+
+def _limits(path: str, demand: CardDemand) -> bool:
+    """It reads the limit of one of the demand's cards, however many these are."""
+    start = f"metadata.annotations['{names.env_key(demand.container, names.MEMORY_LIMIT)}"
+    index = path.removeprefix(start).removesuffix("']")
+    if path != f"{start}{index}']" or not (index.isascii() and index.isdecimal() and len(index) <= 4):
+        return False
+    return index == str(int(index)) and int(index) < demand.cards
 
 
 def _named(container: str) -> str:
@@ -84,9 +93,9 @@ def _wanted(container: str, cards: int, whole: bool) -> Reading:
     }
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _written(demands: tuple[CardDemand, ...]) -> frozenset[str]:
-    """What a Binding tells the containers, limits of whole cards too."""
+    """What a Binding tells the containers, limits of whole cards too; those of the first cards."""
     return frozenset(
         path
         for demand in demands

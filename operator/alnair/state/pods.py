@@ -53,6 +53,7 @@ class Pod:
     terminating: bool = False
     controlled: bool = False  # something would make it anew if it were evicted
     problem: str = ""
+    excess: str = ""  # what it says too much of, so that we do not place it; kube-scheduler may
     slices: str = ""  # the annotation that a Binding wrote, as it stands
     annotated_node: str = ""
     nominated: str = ""  # the node that a preemption made room on for it
@@ -88,6 +89,7 @@ class Pod:
             self.labels,
             self.priority,
             self.problem,
+            self.excess,
             self.nominated,
             self.wish,
             *self._stage(),
@@ -112,7 +114,8 @@ class PodReader:
         self._alignments = AlignmentReader()
 
     def read(self, pod: wire.Pod) -> Pod:
-        meta, spec = pod.metadata, pod.spec
+        meta = pod.metadata
+        spec, excess = bounded(pod.spec)
         shape, problem = self._shape(meta, spec, pod.status)
         return Pod(
             uid=meta.uid,
@@ -131,6 +134,7 @@ class PodReader:
             terminating=meta.deletion_timestamp is not None,
             controlled=any(owner.controller for owner in meta.owner_references),
             problem=problem,
+            excess=excess,
             slices=meta.annotations.get(names.GPU_SLICES, ""),
             annotated_node=meta.annotations.get(names.NODE, ""),
             nominated=pod.status.nominated_node_name,
@@ -146,8 +150,7 @@ class PodReader:
         return known if known == shape else shape
 
     def _shape(self, meta: wire.Metadata, spec: wire.PodSpec, status: wire.PodStatus) -> tuple[PodShape, str]:
-        spec, excess = bounded(spec)
-        problem = excess or unsupported_rule(spec)
+        problem = unsupported_rule(spec)
         alignment = None
         try:
             requests = effective_requests(spec, status)
@@ -171,7 +174,7 @@ class PodReader:
         except BadRequest as error:
             gpu, problem = NO_GPU, problem or str(error)
         told: bool | None = None
-        if gpu.demands and spec.scheduler_name in self._delivering and not excess:
+        if gpu.demands and spec.scheduler_name in self._delivering:
             told, lacking = environment(spec, gpu)
             problem = problem or lacking
         shape = PodShape(

@@ -137,7 +137,7 @@ class PodShape:
             self.tolerations,
             self.near,
             self.apart,
-            self.preferred_pods,
+            tuple((weight % 1000, term) for weight, term in self.preferred_pods),  # hash(-1) is hash(-2)
             self.spread,
             self.ports,
             self.claims,

@@ -13,7 +13,7 @@ from alnair.control.elastic.sizing import Sizing
 from alnair.ledger import places
 from alnair.scheduling import search
 from harness.builders import node, pod
-from unit.control.world import NAMESPACE, World
+from unit.control.world import NAMESPACE, PODS, World, record_writes
 
 if TYPE_CHECKING:
     from alnair.control.elastic.members import Sized
@@ -188,28 +188,65 @@ async def test_the_time_in_which_a_change_is_not_undone_counts_from_when_the_tar
         assert known(world).grown_at == decided + 5
 
 
-async def test_room_is_not_kept_for_long_where_others_left_than_those_who_were_to_leave() -> None:
+async def making_room(world: World) -> tuple[Sizer, Gang]:
+    """Of four members two are to leave for a pod that needs two cards; who waits for that."""
+    world.becomes_elastic(least=1, most=4)
+    sizer = await started(world, "a", "b", "c", "d", replicas=4, stabilizationSeconds=1)
+    await sizer.looks(3)
+    world.pod("w", like=pod("w").by("alnair").asking(gpu=2), group="")
+    await world.settled()
+    world.clock.pass_(2)
+    await sizer.looks(2)
+    assert replicas(world) == 2
+    (waiting,) = [each for each in world.leader.roster.gangs.values() if each.key[2] == "uid-w"]
+    assert world.leader.loop.promises.made_to(waiting)
+    return sizer, waiting
+
+
+async def test_where_others_leave_than_were_to_the_room_is_not_kept_and_more_are_asked_to() -> None:
     """Who leaves is the controller's choice. Nobody comes to what was promised then, and others have use for it."""
     async with World(nodes=[node("n1").with_cards(2), node("n2").with_cards(2)]) as world:
-        world.becomes_elastic(least=1, most=4)
-        sizer = await started(world, "a", "b", "c", "d", replicas=4, stabilizationSeconds=1)
-        await sizer.looks(3)
-        world.pod("w", like=pod("w").by("alnair").asking(gpu=2), group="")
-        await world.settled()
-        world.clock.pass_(2)
-        await sizer.looks(2)
-        assert replicas(world) == 2
-        (waiting,) = [each for each in world.leader.roster.gangs.values() if each.key[2] == "uid-w"]
+        sizer, waiting = await making_room(world)
         promises = world.leader.loop.promises
-        assert promises.made_to(waiting)
-        where = world.where()
-        first = {where[name]: name for name in "abcd"}
-        world.deletes(*first.values())  # one of each node
+        one_of_each_node = {world.where()[name]: name for name in "abcd"}
+        world.deletes(*one_of_each_node.values())
         await world.settled()
         assert "w" not in world.where()
         assert promises.made_to(waiting)
         world.clock.pass_(4)
         assert not promises.made_to(waiting)
+        await sizer.looks(2)
+        assert replicas(world) == 1, "and not 4 again: it still waits"
+
+
+async def test_room_is_kept_until_the_records_of_those_who_left_have_dropped_them() -> None:
+    async with World(nodes=[N1]) as world:
+        _, waiting = await making_room(world)
+        record = world.leader.record()
+        with world.server.refusing(record_writes, 500, "InternalError"):
+            world.deletes("c", "d")
+            await world.until(lambda: record.live() == 2)
+            world.clock.pass_(4)
+            assert world.leader.loop.promises.made_to(waiting)
+            world.clock.pass_(4)
+            assert world.leader.loop.promises.made_to(waiting)
+        await world.until(lambda: "w" in world.where())
+
+
+async def test_room_is_kept_while_members_leave_though_still_more_are_to_leave() -> None:
+    async with World(nodes=[N1]) as world:
+        sizer, waiting = await making_room(world)
+        for name in "cd":
+            there = world.server.objects[f"{PODS}/{name}"]
+            meta = {**there["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+            world.server.put(f"{PODS}/{name}", {**there, "metadata": meta})
+        world.becomes_elastic(least=1, most=1)
+        await world.settled()
+        for _ in range(4):
+            world.clock.pass_(2)
+            await sizer.looks(1)
+        assert replicas(world) == 1
+        assert world.leader.loop.promises.made_to(waiting)
 
 
 def test_a_gang_of_another_namespace_is_not_named() -> None:

@@ -183,3 +183,14 @@ async def test_victims_may_come_as_whole_pods() -> None:
         assert answer == {
             "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "uid-a"}], "NumPDBViolations": 2}}
         }
+
+
+async def test_a_pod_that_says_too_much_for_us_is_kube_schedulers_business_alone() -> None:
+    many = [{"containerPort": each + 1, "hostPort": each + 1} for each in range(300)]
+    async with World(nodes=[gpu_node("n")]) as world:
+        kube = await start(world)
+        verbose = PLAIN.with_(lambda it: it["spec"]["containers"][0].update(ports=many))
+        world.pod("a", group="", like=verbose)
+        await world.settled()
+        assert (await kube.filter("a"))["FailedAndUnresolvableNodes"] == {}
+        assert await kube.bind("a", "n") == ""

@@ -12,7 +12,7 @@ from alnair.api import names
 from alnair.state import bounds, environment, wire
 from alnair.state.pods import LONGEST_MEASUREMENT, Pod, PodReader
 from harness.builders import node, pod
-from unit.builders import Cluster, decoded
+from unit.builders import Cluster, advertising, decoded
 
 Spec = dict[str, Any]
 
@@ -40,9 +40,9 @@ def constraints(number: int, *, lines: int = 1) -> Spec:
     }
 
 
-def wishes(number: int) -> Spec:
+def wishes(number: int, *, weight: int = 1) -> Spec:
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}}
-    preferred = [{"weight": 1, "podAffinityTerm": term} for _ in range(number)]
+    preferred = [{"weight": weight, "podAffinityTerm": term} for _ in range(number)]
     return {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}}
 
 
@@ -68,6 +68,16 @@ def resources(number: int) -> Spec:
     return {"containers": [{"name": "c", "resources": {"requests": asked, "limits": asked}}]}
 
 
+def resources_of_the_pod(number: int) -> Spec:
+    return {"resources": {"requests": {f"hugepages-{each + 1}Mi": "1Mi" for each in range(number)}}}
+
+
+def label_keys(number: int) -> Spec:
+    keys = [f"k{each}" for each in range(number)]
+    term = {"topologyKey": "zone", "labelSelector": {}, "mismatchLabelKeys": keys[1:]}
+    return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
 def ports(number: int) -> Spec:
     return {"containers": [{"name": "c", "ports": [{"hostPort": each + 1} for each in range(number)]}]}
 
@@ -88,12 +98,14 @@ KINDS: list[tuple[Callable[[int], Spec], int, str]] = [
     (node_lines, bounds.MOST_LINES, "spec.affinity"),
     (namespaces, bounds.MOST_VALUES, "spec.affinity"),
     (resources, bounds.MOST_RESOURCES, "spec.containers (resources)"),
-    (ports, bounds.MOST_PORTS, "spec.containers (ports)"),
+    (resources_of_the_pod, bounds.MOST_RESOURCES, "spec.containers (resources)"),
+    (label_keys, bounds.MOST_LINES, "spec.affinity"),
+    (ports, bounds.MOST_PORTS, "spec.containers (host ports)"),
     (volumes, bounds.MOST_VOLUMES, "spec.volumes"),
     (
         lambda number: {"containers": [{"name": f"c{each}"} for each in range(number)]},
         bounds.MOST_CONTAINERS,
-        "spec.containers",
+        "spec.containers and initContainers",
     ),
     (
         lambda number: {"containers": [{"name": "c", "image": "i" * number}]},
@@ -117,10 +129,10 @@ KINDS: list[tuple[Callable[[int], Spec], int, str]] = [
 def test_a_pod_at_the_bound_is_read_whole_and_one_beyond_is_told_the_field(
     kind: Callable[[int], Spec], most: int, field: str
 ) -> None:
-    assert read(kind(most)).problem == ""
+    assert (read(kind(most)).problem, read(kind(most)).excess) == ("", "")
     beyond = read(kind(most + 1))
-    assert beyond.problem.startswith(f"{field}")
-    assert f": {most + 1} are more than Alnair looks at; {most} are the most" in beyond.problem
+    assert beyond.excess.startswith(field)
+    assert f": {most + 1} are more than Alnair looks at; {most} are the most" in beyond.excess
     shape = beyond.shape
     about_pods = (*shape.spread, *shape.near, *shape.apart, *shape.preferred_pods)
     about_nodes = (*(shape.node_terms or ()), *shape.node_selector, *shape.tolerations)
@@ -132,6 +144,20 @@ def test_what_a_pod_takes_of_its_node_counts_however_much_else_it_asks_for() -> 
     before = cluster.free("n", "cpu")
     cluster.running(pod("p").with_(lambda it: it["spec"].update(resources(5000))), on="n")
     assert cluster.free("n", "cpu") == before - 2000
+
+
+def test_a_pod_with_too_many_ports_still_counts_for_all_that_it_takes() -> None:
+    cluster = Cluster(advertising(node("n"), "rdma/hca", 1))
+    taking = pod("p").asking(resources={"rdma/hca": "1"}).slice(memory_gib=4)
+    many = [{"containerPort": each + 1, "hostPort": each + 1} for each in range(300)]
+    there = cluster.running(taking.with_(lambda it: it["spec"]["containers"][0].update(ports=many)), on="n")
+    assert there.excess
+    assert there.shape.gpu.demands
+    assert cluster.free("n", "rdma/hca") == 0
+
+
+def test_ports_that_take_none_of_the_hosts_are_not_counted() -> None:
+    assert read({"containers": [{"name": "c", "ports": [{"containerPort": 1}] * 1000}]}).excess == ""
 
 
 def test_resources_that_no_node_has_make_no_columns() -> None:
@@ -168,6 +194,28 @@ def test_an_environment_is_looked_at_no_further_than_it_can_reach() -> None:
     assert len(demands) == 20
     few = len(names.env_of_container(names.MOST_LIMITED_CARDS, whole=False))
     assert len(environment._written(demands)) == 20 * few
+
+
+@pytest.mark.parametrize(
+    ("index", "fine"), [("31", True), ("32", False), ("031", False), ("3x", False), ("", False)]
+)
+def test_limits_are_read_of_cards_that_there_are(index: str, fine: bool) -> None:
+    variables = {**names.env_of_container(32, whole=True), "LIMIT": f"{names.MEMORY_LIMIT}{index}"}
+    env = [
+        {
+            "name": variable,
+            "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{names.env_key('c', value)}']"}},
+        }
+        for variable, value in variables.items()
+    ]
+    container = {"name": "c", "env": env, "resources": {"limits": {names.NVIDIA_GPU: "32"}}}
+    problem = read({"containers": [container]}, reader=PodReader(delivering=ALNAIR)).problem
+    assert ("which is of no card of this pod" not in problem) == fine, problem
+
+
+def test_wishes_for_and_against_have_hashes_of_their_own() -> None:
+    one, two = (read(wishes(1, weight=weight)).shape for weight in (1, 2))
+    assert hash(one) != hash(two)
 
 
 def test_a_measurement_longer_than_anybody_reads_is_not_kept() -> None:

@@ -166,7 +166,8 @@ class Elastic:
         """Who waits and fits, now or later, where members of others leave: then nobody grows."""
         every = self._leavers(sized, at_once=False)
         waiting = self._loop.waiting_for_room()[:MOST_HELPED] if every else []
-        asked = (self._state.version, len(every), tuple(gang.key for gang in waiting))
+        promised = tuple((gang.key, self._loop.promises.made_to(gang)) for gang in waiting)
+        asked = (self._state.version, len(every), promised)
         if not waiting or asked == self._in_vain:
             return None  # nothing has changed since nobody could be helped
         hopeful = self._hope.to_be_helped(waiting, every)
@@ -178,7 +179,7 @@ class Elastic:
             if (found := self._fewest(gang, question, leavers)) is not None:
                 leaving, placements = found
                 self._shrink(leaving, "fits by it", who=gang)
-                self._loop.promises.make(gang, placements, still_shrinking(each for each, _ in leaving))
+                self._loop.promises.make(gang, placements, still_shrinking(leaving, self._state))
             return gang
         return None
 

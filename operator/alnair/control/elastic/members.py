@@ -54,12 +54,6 @@ class Sized:
             ceiling=ceiling,
         )
 
-    def shrinks_to(self, size: int) -> bool:
-        """It is being made so small, and is not yet. A hand, or a new start, may have made it another's business."""
-        if self.sizing.changing:
-            return True
-        return self.sizing.record is self.record and self.record.size == size and self.record.live() > size
-
     def loss(self, size: int) -> float:
         """What the last of so many members is worth."""
         return (self.elastic.weight or 1.0) * self.curve.gain(size - 1)
@@ -120,7 +114,18 @@ def take_out(member: Member, state: ClusterState, draft: Draft) -> None:
         draft.put_back(row, room_of(guest(pod)), member.holding.containers)
 
 
-def still_shrinking(giving: Iterable[Sized]) -> Callable[[], bool]:
-    """Whether those who give members up, one each time that they are named, are still at it."""
-    sizes = {each: each.size - fewer for each, fewer in Counter(giving).items()}
-    return lambda: any(each.shrinks_to(size) for each, size in sizes.items())
+def still_shrinking(leaving: Iterable[tuple[Sized, Member]], state: ClusterState) -> Callable[[], bool]:
+    """Whether the gangs that give these members up still hold more than they are to have: who leaves in the end is not
+    ours to say, and a slice is held until its record has dropped it."""
+    fewer = Counter(each for each, _ in leaving)
+    holding = {each: (each.size - number, tuple(each.record.members)) for each, number in fewer.items()}
+
+    def shrinks(each: Sized, size: int, members: Iterable[str]) -> bool:
+        if each.sizing.changing:
+            return True
+        wanted = each.record.size if each.sizing.record is each.record else None
+        if wanted is None or wanted > size:
+            return False  # it ends or starts anew, or a hand has made it larger
+        return sum(uid in state.holdings for uid in members) > size
+
+    return lambda: any(shrinks(each, *then) for each, then in holding.items())
