@@ -63,22 +63,27 @@ def _lacking(demands: tuple[CardDemand, ...], read: Mapping[str, Reading]) -> st
 
 
 def _unwritten(demands: tuple[CardDemand, ...], read: Mapping[str, Reading]) -> str:
-    written = _written(demands)
+    written, cards = _written(demands), {demand.container: demand.cards for demand in demands}
     for container, reading in read.items():
         for variable, path in reading.items():
-            if _OURS in path and path not in written and not any(_limits(path, each) for each in demands):
+            if _OURS in path and path not in written and not _is_limit(path, cards):
                 reads = f"env {shown(variable)[1:-1]} reads {shown(path)[1:-1]}"
                 return f"{_named(container)}: {reads}, which is of no card of this pod; remove it"
     return ""
 
 
-def _limits(path: str, demand: CardDemand) -> bool:
-    """It reads the limit of one of the demand's cards, however many these are."""
-    start = f"metadata.annotations['{names.env_key(demand.container, names.MEMORY_LIMIT)}"
-    index = path.removeprefix(start).removesuffix("']")
-    if path != f"{start}{index}']" or not (index.isascii() and index.isdecimal() and len(index) <= 4):
+def _is_limit(path: str, cards: Mapping[str, int]) -> bool:
+    """It reads the limit of one of a container's cards, however many these are."""
+    container, _, value = path.removeprefix("metadata.annotations['").removesuffix("']").partition(_OURS)
+    index = value.removeprefix(names.MEMORY_LIMIT)
+    if not (index.isascii() and index.isdecimal() and len(index) <= 4):
         return False
-    return index == str(int(index)) and int(index) < demand.cards
+    limit = _path(container, f"{names.MEMORY_LIMIT}{int(index)}")
+    return path == limit and int(index) < cards.get(container, 0)
+
+
+def _path(container: str, value: str) -> str:
+    return f"metadata.annotations['{names.env_key(container, value)}']"
 
 
 def _named(container: str) -> str:
@@ -88,7 +93,7 @@ def _named(container: str) -> str:
 @lru_cache(maxsize=1024)
 def _wanted(container: str, cards: int, whole: bool) -> Reading:
     return {
-        variable: f"metadata.annotations['{names.env_key(container, value)}']"
+        variable: _path(container, value)
         for variable, value in names.env_of_container(cards, whole=whole).items()
     }
 
