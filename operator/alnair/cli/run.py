@@ -87,6 +87,10 @@ def run(
 
     Prints one JSON line, {"ready": true, …}, once it leads and has caught up.
     """
+    from alnair.handlers import memory
+
+    memory.keep_holes_few()  # before what is imported next starts threads
+
     import uvloop
 
     from alnair.api.config import DEFAULT, BadConfig, load_config

@@ -9,17 +9,35 @@ from __future__ import annotations
 import ctypes
 import gc
 from collections.abc import Callable
+from typing import Final
+
+# glibc's mallopt.
+ARENA_MAX: Final = -8
+MMAP_THRESHOLD: Final = -3
+LARGE_BYTES: Final = 64 * 1024
 
 
-def _trim() -> Callable[[int], int] | None:
+def _of_the_c_library(name: str) -> Callable[..., int] | None:
     """glibc's; other C libraries have none, and no such holes."""
     try:
-        return ctypes.CDLL(None).malloc_trim
+        return getattr(ctypes.CDLL(None), name)  # type: ignore[no-any-return]
     except (AttributeError, OSError):
         return None
 
 
-_TRIM = _trim()
+_TRIM = _of_the_c_library("malloc_trim")
+_OPTION = _of_the_c_library("mallopt")
+
+
+def keep_holes_few() -> bool:
+    """One heap for all threads, and what is large outside of it: else every thread's heap has its own holes, and the
+    bytes of a list that was thrown away make the next ones come to lie among what stays. Before there are threads.
+
+    Whether the C library does so.
+    """
+    if _OPTION is None:
+        return False
+    return bool(_OPTION(ARENA_MAX, 1)) and bool(_OPTION(MMAP_THRESHOLD, LARGE_BYTES))
 
 
 def await_the_lists() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import subprocess
+import sys
 import weakref
 from pathlib import Path
 
@@ -28,6 +30,30 @@ def test_holes_between_what_stays_are_given_back() -> None:
     for block in blocks[1::2]:
         libc.free(block)
     assert given_back > BLOCKS // 2 * BLOCK // 1024 // 2
+
+
+MAPPED = """
+import ctypes
+from alnair.handlers import memory
+
+class Told(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks".split()]
+    _fields_ += [(name, ctypes.c_size_t) for name in "uordblks fordblks keepcost".split()]
+
+libc = ctypes.CDLL(None)
+libc.mallinfo2.restype = Told
+libc.malloc.restype = ctypes.c_void_p
+assert memory.keep_holes_few()
+before = libc.mallinfo2().hblks
+blocks = [libc.malloc(100 * 1024) for _ in range(200)]
+print(libc.mallinfo2().hblks - before)
+"""
+
+
+def test_what_is_large_lies_outside_of_the_heap() -> None:
+    """In a process of its own: it is so for good."""
+    done = subprocess.run([sys.executable, "-c", MAPPED], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 150, "a few find a hole"
 
 
 def resident_kib() -> int:
