@@ -26,7 +26,7 @@ from alnair.state.shapes import PodShape
 # More than any node has of anything, and little enough that thousands of such amounts add up in 64 bits.
 MOST_OF_A_RESOURCE = 1 << 52
 
-LONGEST_MEASUREMENT = 4096  # characters
+LONGEST_MEASUREMENT = 4096  # characters: more is no throughput
 
 ALWAYS = "Always"  # the restart policy that makes an init container a sidecar
 

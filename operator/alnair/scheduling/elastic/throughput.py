@@ -14,15 +14,14 @@ import re
 from collections.abc import Iterator
 
 from alnair.scheduling.elastic.curves import MOST_MEMBERS
-
-LONGEST = 4096  # characters: more is no measurement
+from alnair.state.pods import LONGEST_MEASUREMENT
 
 _ONE = re.compile(r"\s*([0-9.eE+-]{1,32})\s*(?:@\s*([0-9]{1,6})\s*)?", re.ASCII)
 
 
 def measurements(text: str, size: int) -> Iterator[tuple[int, float]]:
     """(members, throughput), as far as it makes sense. `size`: how many members the gang has now."""
-    if len(text) > LONGEST:
+    if len(text) > LONGEST_MEASUREMENT:
         return
     for part in text.split(","):
         match = _ONE.fullmatch(part)
