@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alnair.scheduling.elastic.curves import Curve, default, fitted, from_points
-from alnair.scheduling.elastic.throughput import LONGEST, measurements
+from alnair.scheduling.elastic.throughput import measurements
+from alnair.state.pods import LONGEST_MEASUREMENT
 
 POINTS = st.lists(st.tuples(st.integers(-2, 40), st.floats()), max_size=8)
 
@@ -86,7 +87,7 @@ def test_one_wild_measurement_among_many_does_not_bend_the_curve() -> None:
         (" 140@1, 270 @ 2 ,5e2@4", [(1, 140.0), (2, 270.0), (4, 500.0)]),
         ("fast,-1,0,inf,nan,1e999,12@0,12@999999,1.2.3,@4,7@,٣@4,8", [(3, 8.0)]),
         ("", []),
-        ("1," * LONGEST, []),
+        ("1," * LONGEST_MEASUREMENT, []),
     ],
 )
 def test_throughput_is_read_and_nonsense_passed_over(text: str, found: list[tuple[int, float]]) -> None:
