@@ -50,7 +50,7 @@ class BindWatcher:
     """`at` and `node` of each bound pod by its name. The clock is time.monotonic()."""
 
     def __init__(self, api: Api, *, leaving: bool = False) -> None:
-        """`leaving`: pods may be deleted meanwhile; else that is an error of the run."""
+        """`leaving`: pods may be deleted meanwhile, and are forgotten; else that is an error of the run."""
         self._api = api
         self._expected = {"ADDED", "MODIFIED"} | ({"DELETED"} if leaving else set())
         self._decode = msgspec.json.Decoder(_Event).decode
@@ -82,7 +82,9 @@ class BindWatcher:
                 if event.type not in self._expected:
                     raise WatchCut(f"the bench's own watch says what it must not: {line[:300]!r}")
                 version = event.object.metadata.version
-                if event.type != "DELETED":
+                if event.type == "DELETED":
+                    self._forget(event.object.metadata.name)
+                else:
                     self._see(event.object.metadata.name, event.object.spec.node, now)
 
     def _see(self, name: str, node: str, now: float) -> None:
@@ -93,6 +95,11 @@ class BindWatcher:
         self._awaited.discard(name)
         if not self._awaited:
             self._none_awaited.set()
+
+    def _forget(self, name: str) -> None:
+        """Names are not used twice, and hours of them would make the bench itself slower and slower."""
+        self.at.pop(name, None)
+        self.node.pop(name, None)
 
     def expect(self, names: Iterable[str]) -> None:
         """These are waited for by `done`."""

@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--minutes",
         type=float,
         default=10,
-        help="how long pods come and go, after as many came as there are at a time (default: 10)",
+        help="how long pods come and go, after all who came at once have left (default: 10)",
     )
     parser.add_argument("--nodes", type=int, default=2000, help="(default: 2000)")
     parser.add_argument("--pods", type=int, default=20_000, help="that are there at a time (default: 20000)")

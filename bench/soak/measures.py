@@ -169,23 +169,25 @@ def _spread(seconds: list[float]) -> dict[str, float]:
 async def soak(world: World, size: Size, report: Report) -> tuple[dict[str, Any], list[dict[str, float]]]:
     """The result, and the samples that it is made from; those of the warm-up are from before second 0.
 
-    It is warm when as many pods have come as there are at a time. Until then what came all at once, packed close, gives
-    way to what comes one by one, and the heap is still finding its size.
+    It is warm when all who came at once, packed close, have given way to who came one by one: until then the heap is
+    still finding its size. So those go first. (Where anybody may go, a third of them is still there when as many have
+    come as there are, and a seventh ten minutes later: memory grows for as long.)
     """
+    world.population.settle()
     began = next_sample = time.monotonic()
     warm_at: float | None = None
     owed, came = 0.0, 0
     samples: list[dict[str, float]] = []
     waits: list[tuple[float, float]] = []  # (when it was bound, for how long it had waited)
-    seen = dict.fromkeys(world.watcher.at)
+    seen = set(world.watcher.at)
     while warm_at is None or time.monotonic() < warm_at + size.minutes * 60:
         now = time.monotonic()
-        if warm_at is None and came >= size.pods:
+        if warm_at is None and not world.population.settlers:
             warm_at = now
-            report.say("warm: as many pods came as there are; from here on it counts")
+            report.say("warm: nobody is left who came at once; from here on it counts")
         if now >= next_sample:
-            fresh = [name for name in world.watcher.at if name not in seen]
-            seen.update(dict.fromkeys(fresh))
+            fresh = world.watcher.at.keys() - seen
+            seen = set(world.watcher.at)
             waits += [
                 (world.watcher.at[name], world.watcher.at[name] - world.created[name])
                 for name in fresh
@@ -194,7 +196,7 @@ async def soak(world: World, size: Size, report: Report) -> tuple[dict[str, Any]
             samples.append(_sample(world, now))
             next_sample = now + SAMPLE_SECONDS
             if len(samples) % 30 == 0:
-                report.say(_progress(samples[-1], now, came, size, warm_at))
+                report.say(_progress(world, samples[-1], now, warm_at))
         owed += size.rate * STEP_SECONDS
         going, coming = [], []
         while owed > 0:
@@ -213,7 +215,8 @@ async def soak(world: World, size: Size, report: Report) -> tuple[dict[str, Any]
     steady = [each for each in samples if each["at_s"] >= 0]
     memory = trend([(each["at_s"], each["memory_mib"]) for each in steady])
     queue = trend([(each["at_s"], each["waiting"]) for each in steady])
-    slow = trend([(at, wait) for at, wait in sorted(waits) if at >= warm_at])
+    waits = sorted((at, wait) for at, wait in waits if at >= warm_at)
+    slow = trend(waits)
     ordered = sorted(1000 * wait for _, wait in waits)
     result = {
         "minutes": size.minutes,
@@ -222,8 +225,8 @@ async def soak(world: World, size: Size, report: Report) -> tuple[dict[str, Any]
         "warm_up_minutes": round((warm_at - began) / 60, 1),
         "pods_came": came,
         "pods_a_second": round(came / (ended - began), 1),
-        "memory_mib": {**_told(memory), "most": round(max(each["memory_mib"] for each in samples))},
-        "waiting_pods": {**_told(queue), "most": max(each["waiting"] for each in samples)},
+        "memory_mib": {**_told(memory), "most": round(max(each["memory_mib"] for each in steady))},
+        "waiting_pods": {**_told(queue), "most": max(each["waiting"] for each in steady)},
         "wait_s": {
             **_told(slow),
             "p50_ms": round(percentile(ordered, 50)),
@@ -234,9 +237,11 @@ async def soak(world: World, size: Size, report: Report) -> tuple[dict[str, Any]
     return result, samples
 
 
-def _progress(latest: dict[str, float], now: float, came: int, size: Size, warm_at: float | None) -> str:
+def _progress(world: World, latest: dict[str, float], now: float, warm_at: float | None) -> str:
     where = (
-        f"warming up, {came} of {size.pods} pods" if warm_at is None else f"{(now - warm_at) / 60:.1f} min"
+        f"warming up, {world.population.settlers} gangs and lone pods to go"
+        if warm_at is None
+        else f"{(now - warm_at) / 60:.1f} min"
     )
     return f"{where}: {latest['memory_mib']:.0f} MiB, {latest['waiting']:.0f} wait"
 

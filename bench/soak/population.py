@@ -91,6 +91,8 @@ class Population:
         self._chance = random.Random(f"soak/{seed}")
         self._number = 0
         self.there: list[Crowd] = []
+        self.settlers = 0
+        """How many of `there`, from its beginning, go before anybody else does."""
 
     @property
     def pods(self) -> int:
@@ -103,11 +105,21 @@ class Population:
         self.there.append(crowd)
         return crowd
 
+    def settle(self) -> None:
+        """All who are there now came at once: they go first, in any order."""
+        self.settlers = len(self.there)
+
     def goes(self) -> Crowd:
-        """Anybody."""
-        at = self._chance.randrange(len(self.there))
-        self.there[at], self.there[-1] = self.there[-1], self.there[at]
-        return self.there.pop()
+        """One of the settlers while there are any, then anybody."""
+        there = self.there
+        among = self.settlers or len(there)
+        at = self._chance.randrange(among)
+        gone = there[at]
+        there[at] = there[among - 1]  # the settlers stay in front
+        there[among - 1] = there[-1]
+        there.pop()
+        self.settlers = max(0, self.settlers - 1)
+        return gone
 
 
 def node(number: int) -> Manifest:

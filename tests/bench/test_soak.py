@@ -48,6 +48,22 @@ def test_the_same_seed_draws_the_same_crowds_and_all_kinds_come() -> None:
     assert {crowd.kind.name for crowd in drawn[0]} == {kind.name for kind in KINDS}
 
 
+def test_who_came_at_once_goes_before_all_who_came_one_by_one() -> None:
+    population = Population(7)
+    settlers = [population.comes().name for _ in range(40)]
+    population.settle()
+    gone = []
+    while population.settlers:
+        gone.append(population.goes().name)
+        population.comes()
+    assert sorted(gone) == sorted(settlers)
+    assert gone != settlers
+    left = {population.goes().name for _ in range(40)}
+    assert len(left) == 40
+    assert not left & set(settlers)
+    assert not population.there
+
+
 @pytest.mark.slow
 def test_a_small_cluster_is_soaked_and_drawn(tmp_path: Path) -> None:
     picture = tmp_path / "soak.svg"
