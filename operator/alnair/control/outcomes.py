@@ -124,6 +124,7 @@ class Outcomes:
                 looked = now
                 self._loop.adopt_strays()
             ledger.state.refusals.pass_time(now)
+            self._loop.promises.pass_time()
             self._loop.notice_who_stands_in()
             ledger.state.loads.pass_time(now)
             for record in list(ledger.records.values()):

@@ -4,6 +4,7 @@ Members of elastic gangs that leave for a waiting gang are gone some seconds lat
 books, but whoever is planned behind that gang finds its places taken. A promise is over when its gang has been planned
 or is gone, and a moment after nobody is leaving for it any more: what was made room for fits by then, or not at all.
 Who leaves in the end may be others than were asked to, or nobody: that is their controllers' choice, and hands'.
+Whoever was turned away for its sake is looked at again when it is over, for nothing else need change then.
 """
 
 from __future__ import annotations
@@ -45,7 +46,15 @@ class Promises:
         self._made[gang.key] = _Promise(gang, rooms, leaving, until)
 
     def end(self, gang: Gang) -> None:
-        self._made.pop(gang.key, None)
+        if self._made.pop(gang.key, None) is not None:
+            self._state.free_everywhere()
+
+    def pass_time(self) -> None:
+        over = [key for key, promise in self._made.items() if self._is_over(promise)]
+        for key in over:
+            del self._made[key]
+        if over:
+            self._state.free_everywhere()
 
     def made_to(self, gang: Gang) -> bool:
         promise = self._made.get(gang.key)
@@ -59,10 +68,10 @@ class Promises:
 
     def keep(self, draft: Draft, gang: Gang | None = None) -> None:
         """Write into the draft what was promised to those before this gang; without a gang, to all."""
-        for key, promise in list(self._made.items()):
+        for promise in self._made.values():
             if self._is_over(promise):
-                del self._made[key]
-            elif gang is None or (promise.gang is not gang and self._before(promise.gang, gang)):
+                continue
+            if gang is None or (promise.gang is not gang and self._before(promise.gang, gang)):
                 for holding, pod in promise.rooms:
                     if (row := self._state.row(holding.node)) is not None:
                         draft.take(row, room_of(pod), holding.containers)

@@ -17,7 +17,8 @@ from alnair.state import wire
 # Resources that no node advertises: they are counted on cards, not on nodes.
 CARD_RESOURCES = names.GPU_RESOURCES - {names.NVIDIA_GPU}
 
-MOST_KEPT = 2_000
+MOST_KEPT = 1_000
+MOST_KEPT_LINES = 32  # containers and limits together; who has more is read each time
 
 Amounts = tuple[tuple[str, int], ...]
 
@@ -79,14 +80,17 @@ class AlignmentReader:
             key = (guaranteed, initial, *told)
         known = self._kept.get(key)
         if known is None:
-            if len(self._kept) > MOST_KEPT:
-                self._kept.clear()
-            known = self._kept[key] = Alignment(
+            known = Alignment(
                 tuple(
                     _need(each, guaranteed=guaranteed, init=number < initial)
                     for number, each in enumerate(everyone)
                 )
             )
+            # What is kept outlives its pods, so it is bounded by its size, too.
+            if sum(1 + len(each.resources.limits) for each in everyone) <= MOST_KEPT_LINES:
+                if len(self._kept) >= MOST_KEPT:
+                    self._kept.clear()
+                self._kept[key] = known
         return known
 
 

@@ -10,7 +10,7 @@ over. What must never happen here: work that grows faster than the pod's bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Final
 
@@ -30,6 +30,7 @@ MOST_TERMS: Final = 64  # of all affinities together
 MOST_LINES: Final = 256  # of the selectors in one field
 MOST_VALUES: Final = 1024  # that these lines name
 
+ZERO: Final = ("0", 0)  # as the apiserver writes it
 COUNTED_ANYWAY: Final = frozenset({"cpu", "memory", "ephemeral-storage"}) | names.GPU_RESOURCES
 
 CONTAINERS: Final = "containers and initContainers"
@@ -58,7 +59,7 @@ def _sizes(spec: wire.PodSpec) -> Iterator[tuple[str, int, int]]:
     """Field and what of it, how many there are, how many there may be."""
     containers = (*spec.init_containers, *spec.containers)
     yield CONTAINERS, len(containers), MOST_CONTAINERS
-    yield RESOURCES, len(_resources(spec, containers)), MOST_RESOURCES
+    yield RESOURCES, len(set().union(*_quantities(spec))), MOST_RESOURCES
     yield IMAGES, sum(len(each.image) for each in containers), MOST_IMAGE_TEXT
     yield PORTS, sum(port.host_port > 0 for each in containers for port in each.ports), MOST_PORTS
     yield VOLUMES, len(spec.volumes), MOST_VOLUMES
@@ -85,17 +86,14 @@ def _sizes(spec: wire.PodSpec) -> Iterator[tuple[str, int, int]]:
 
 def _without(spec: wire.PodSpec, field: str) -> wire.PodSpec:
     if field == CONTAINERS:
-        return spec  # many of them cost no more than their bytes
+        return spec  # what each takes counts; that is linear
     if field == RESOURCES:
-        whole = _countable(spec.resources) if spec.resources is not None else None
-        return replace(
-            _each(spec, lambda container: replace(container, resources=_countable(container.resources))),
-            resources=whole,
-        )
+        return _with_few_resources(spec)
     if field == IMAGES:
         return _each(spec, lambda container: replace(container, image=""))
     if field == PORTS:
-        return _each(spec, lambda container: replace(container, ports=[]))
+        # Where it is bound they are taken, and nobody goes through them: they are looked up.
+        return spec if spec.node_name else _each(spec, lambda container: replace(container, ports=[]))
     if field == VOLUMES:
         return replace(spec, volumes=[])
     if field == TOLERATIONS:
@@ -115,19 +113,28 @@ def _each(spec: wire.PodSpec, change: Callable[[wire.Container], wire.Container]
     )
 
 
-def _countable(asked: wire.Resources) -> wire.Resources:
-    return wire.Resources(_known(asked.requests), _known(asked.limits))
+def _with_few_resources(spec: wire.PodSpec) -> wire.PodSpec:
+    """With those that it asks something of, if only the others are too many: kube-scheduler binds it for these."""
+    asked = {name for each in _quantities(spec) for name, amount in each.items() if amount not in ZERO}
+    counted = COUNTED_ANYWAY | asked if len(asked) <= MOST_RESOURCES else COUNTED_ANYWAY
+
+    def few(resources: wire.Resources) -> wire.Resources:
+        requests, limits = resources.requests, resources.limits
+        return wire.Resources(
+            {name: requests[name] for name in counted & requests.keys()},
+            {name: limits[name] for name in counted & limits.keys()},
+        )
+
+    whole = few(spec.resources) if spec.resources is not None else None
+    slim = _each(spec, lambda container: replace(container, resources=few(container.resources)))
+    return replace(slim, resources=whole)
 
 
-def _known(asked: wire.Quantities) -> wire.Quantities:
-    return {name: asked[name] for name in COUNTED_ANYWAY & asked.keys()}
-
-
-def _resources(spec: wire.PodSpec, containers: Iterable[wire.Container]) -> set[str]:
-    asked = [each.resources for each in containers]
+def _quantities(spec: wire.PodSpec) -> list[wire.Quantities]:
+    asked = [each.resources for each in (*spec.init_containers, *spec.containers)]
     if spec.resources is not None:
         asked.append(spec.resources)
-    return set(chain.from_iterable((*each.requests, *each.limits) for each in asked))
+    return [amounts for each in asked for amounts in (each.requests, each.limits)]
 
 
 def _lines(selector: wire.LabelSelector | None) -> list[int]:

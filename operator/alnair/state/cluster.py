@@ -473,7 +473,7 @@ class ClusterState(Table):
                 self._free(row)
 
     def free_everywhere(self) -> None:
-        """Something changed that no row tells of: a volume, a namespace's labels."""
+        """Something changed that no row tells of: a volume, a namespace's labels, a promise."""
         self._free()
 
     def _renew_cards(self, node: Node, *, afresh: bool = False) -> None:

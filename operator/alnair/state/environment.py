@@ -38,16 +38,10 @@ def environment(spec: wire.PodSpec, gpu: GpuRequest) -> tuple[bool, str]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return True, f"spec.containers: the environment cannot be read: {one_line(str(error), most=300)}"
     told = any(_OURS in path for reading in read.values() for path in reading.values())
-    if not told and all(demand.whole and _by_resource(demand, spec) for demand in gpu.demands):
+    by_resource = {each.name for each in _containers(spec) if names.NVIDIA_GPU in each.resources.limits}
+    if not told and all(demand.whole and demand.container in by_resource for demand in gpu.demands):
         return False, ""
     return True, _lacking(gpu.demands, read) or _unwritten(gpu.demands, read)
-
-
-def _by_resource(demand: CardDemand, spec: wire.PodSpec) -> bool:
-    return any(
-        container.name == demand.container and names.NVIDIA_GPU in container.resources.limits
-        for container in _containers(spec)
-    )
 
 
 def _lacking(demands: tuple[CardDemand, ...], read: Mapping[str, Reading]) -> str:

@@ -18,7 +18,7 @@ from alnair.api.peaks import Peak, peak_in
 from alnair.api.quantity import BILLION, BadQuantity, nano
 from alnair.state import wire
 from alnair.state.alignment import CARD_RESOURCES, AlignmentReader
-from alnair.state.bounds import bounded
+from alnair.state.bounds import MOST_CONTAINERS, bounded
 from alnair.state.environment import environment
 from alnair.state.rules import placement_rules
 from alnair.state.shapes import PodShape
@@ -154,7 +154,8 @@ class PodReader:
         alignment = None
         try:
             requests = effective_requests(spec, status)
-            alignment = self._alignments.read(spec)
+            if len(spec.containers) + len(spec.init_containers) <= MOST_CONTAINERS:
+                alignment = self._alignments.read(spec)  # else nobody works out where each of them would be
         except BadQuantity as error:
             requests, problem = {"pods": 1}, problem or str(error)
         for name in (name for name, amount in requests.items() if amount > MOST_OF_A_RESOURCE):
@@ -216,11 +217,11 @@ def effective_requests(spec: wire.PodSpec, status: wire.PodStatus = NO_STATUS) -
             asked = _of_container(container, given, status)
             _add(total, asked)
             _add(sidecars, asked)
-            _raise(peak, sidecars)
+            _raise(peak, {name: sidecars[name] for name in asked})
         else:
+            # What it does not ask for itself was in the peak when its sidecars came.
             moment = _amounts(container.resources.requests)
-            _add(moment, sidecars)
-            _raise(peak, moment)
+            _raise(peak, {name: amount + sidecars.get(name, 0) for name, amount in moment.items()})
     _raise(total, peak)
     if spec.resources is not None:
         wanted = {

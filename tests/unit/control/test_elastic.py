@@ -219,6 +219,49 @@ async def test_where_others_leave_than_were_to_the_room_is_not_kept_and_more_are
         assert replicas(world) == 1, "and not 4 again: it still waits"
 
 
+async def test_whom_a_promise_turned_away_is_placed_when_it_is_over() -> None:
+    """Nothing in the books changes then: each node has one free card before and after it."""
+    async with World(nodes=[node("n1").with_cards(2), node("n2").with_cards(2)]) as world:
+        _, waiting = await making_room(world)
+        one_of_each_node = {world.where()[name]: name for name in "abcd"}
+        world.deletes(*one_of_each_node.values())
+        await world.settled()
+        world.pods("x1", "x2", like=pod("x").by("alnair").asking(gpu=1), group="")
+        await world.settled()
+        (placed,) = world.where().keys() & {"x1", "x2"}
+        assert world.leader.loop.promises.made_to(waiting)
+        await world.passes(4)
+        assert {"x1", "x2"} <= world.where().keys(), f"only {placed} was placed"
+
+
+async def test_whom_a_promise_turned_away_is_placed_when_its_gang_has_left() -> None:
+    async with World(nodes=[N1]) as world:
+        await making_room(world)
+        world.deletes("d")
+        await world.settled()
+        world.pod("x", like=pod("x").by("alnair").asking(gpu=1), group="")
+        await world.settled()
+        assert "x" not in world.where()
+        world.deletes("w")
+        await world.passes(2)
+        assert "x" in world.where()
+
+
+async def test_who_fits_without_anybodys_leaving_is_tried_and_promised_nothing() -> None:
+    async with World(nodes=[N1]) as world:
+        sizer, waiting = await making_room(world)
+        waiting.retry_after = world.clock.now() + 600  # so that nobody tries it when the two have left
+        world.deletes("c", "d")
+        await world.passes(4)
+        waiting.retry_after = 0.0
+        await world.settled()
+        assert "w" not in world.where()
+        sizer.look()
+        assert not world.leader.loop.promises.made_to(waiting)
+        await world.settled()
+        assert "w" in world.where()
+
+
 async def test_room_is_kept_until_the_records_of_those_who_left_have_dropped_them() -> None:
     async with World(nodes=[N1]) as world:
         _, waiting = await making_room(world)

@@ -10,6 +10,7 @@ import pytest
 
 from alnair.api import names
 from alnair.state import bounds, environment, wire
+from alnair.state.alignment import MOST_KEPT, Alignment, AlignmentReader
 from alnair.state.pods import LONGEST_MEASUREMENT, Pod, PodReader
 from harness.builders import node, pod
 from unit.builders import Cluster, advertising, decoded
@@ -154,6 +155,57 @@ def test_a_pod_with_too_many_ports_still_counts_for_all_that_it_takes() -> None:
     assert there.excess
     assert there.shape.gpu.demands
     assert cluster.free("n", "rdma/hca") == 0
+
+
+def test_host_ports_of_a_bound_pod_are_taken_however_many_they_are() -> None:
+    cluster = Cluster(node("n"))
+    many = ports(bounds.MOST_PORTS + 1)
+    there = cluster.running(
+        pod("p").with_(lambda it: it["spec"]["containers"][0].update(many["containers"][0])), on="n"
+    )
+    assert there.excess
+    assert len(there.shape.ports) == bounds.MOST_PORTS + 1
+
+
+def test_names_that_nothing_is_asked_of_do_not_hide_what_is_taken() -> None:
+    """kube-scheduler passes over them, and binds the pod for the rest."""
+    cluster = Cluster(advertising(node("n"), "rdma/hca", 8))
+    asked = {f"x.io/{number}": "0" for number in range(bounds.MOST_RESOURCES)} | {"rdma/hca": "8"}
+    there = cluster.running(pod("p").asking(resources=asked), on="n")
+    assert there.excess
+    assert cluster.free("n", "rdma/hca") == 0
+
+
+def test_of_more_containers_than_anybody_needs_it_is_not_worked_out_where_each_would_be() -> None:
+    limits = {"x.io/device": "1"}
+
+    def spec(number: int) -> Spec:
+        return {
+            "containers": [{"name": f"c{each}", "resources": {"limits": limits}} for each in range(number)]
+        }
+
+    at_the_bound, beyond = (read(spec(bounds.MOST_CONTAINERS + more)).shape.alignment for more in (0, 1))
+    assert at_the_bound is not None
+    assert beyond is None
+
+
+def test_large_alignments_go_with_their_pods() -> None:
+    reader = AlignmentReader()
+
+    def aligned(name: str, containers: int) -> Alignment | None:
+        limits = {"x.io/device": "1"}
+        spec = {
+            "containers": [
+                {"name": f"{name}{each}", "resources": {"limits": limits}} for each in range(containers)
+            ]
+        }
+        return reader.read(decoded(spec, wire.PodSpec))
+
+    assert aligned("few", 16) is aligned("few", 16)
+    assert aligned("many", 17) is not aligned("many", 17)
+    for number in range(3 * MOST_KEPT):
+        aligned(f"n{number}-", 1)
+    assert len(reader._kept) <= MOST_KEPT
 
 
 def test_ports_that_take_none_of_the_hosts_are_not_counted() -> None:

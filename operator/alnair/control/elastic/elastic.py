@@ -178,8 +178,11 @@ class Elastic:
             leavers = self._leavers(sized, at_once=True)
             if (found := self._fewest(gang, question, leavers)) is not None:
                 leaving, placements = found
-                self._shrink(leaving, "fits by it", who=gang)
-                self._loop.promises.make(gang, placements, still_shrinking(leaving, self._state))
+                if leaving:
+                    self._shrink(leaving, "fits by it", who=gang)
+                    self._loop.promises.make(gang, placements, still_shrinking(leaving, self._state))
+                else:
+                    self._loop.touch(gang)  # it fits as it is
             return gang
         return None
 
