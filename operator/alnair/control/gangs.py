@@ -392,6 +392,7 @@ class Roster:
             return
         del self.gangs[gang.key]
         if gang.group is not None and (gang.restarts or gang.given_up):
+            gang.wanted, gang.others_word = (), None  # of it only how often it started is of use
             self._stopped[gang.group.uid] = gang
             while len(self._stopped) > MOST_DROPPED:
                 self._stopped.popitem(last=False)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +50,8 @@ class Publisher:
         self._others: set[str] = set()  # nodes of which somebody else publishes
         self._marked: dict[str, None] = {}
         self._troubles: dict[str, int] = {}  # since the node's cards last changed
-        self._heard: Counter[str] = Counter()  # events of each object
+        self._looking_at = ""  # the object that is being read
+        self._overtaken = False  # by an event of that object
         self._wake = asyncio.Event()
 
     # -- what happens --------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ class Publisher:
 
     def observe_ours(self, name: str, manifest: dict[str, Any]) -> None:
         """An object of ours stands there, as we wrote it or edited."""
-        self._heard[name] += 1
+        self._hear(name)
         self._others.discard(name)
         meta, known = manifest["metadata"], self._ours.get(name)
         if known is not None and known.version == meta["resourceVersion"]:
@@ -73,15 +73,18 @@ class Publisher:
 
     def observe_others(self, name: str) -> None:
         """Somebody else's object stands there: it is theirs."""
-        self._heard[name] += 1
+        self._hear(name)
         self._ours.pop(name, None)
         self._others.add(name)
 
     def observe_gone(self, name: str) -> None:
-        self._heard[name] += 1
+        self._hear(name)
         if self._ours.pop(name, None) is not None or name in self._others:
             self._others.discard(name)
             self._mark(name)
+
+    def _hear(self, name: str) -> None:
+        self._overtaken = self._overtaken or name == self._looking_at
 
     def known(self) -> set[str]:
         """The nodes that an object stands there of, anybody's."""
@@ -106,7 +109,10 @@ class Publisher:
             self._wake.clear()
             marked, self._marked = self._marked, {}
             for name in marked:
-                if self._is_due(name):
+                if not self._is_due(name):
+                    if name not in self._state.nodes:
+                        self._troubles.pop(name, None)
+                else:
                     async with self._lull.errand():
                         await self._publish_or_retry(name)
 
@@ -164,10 +170,10 @@ class Publisher:
 
     async def _look(self, name: str) -> None:
         """Another object may stand there than was thought, or none: its event may come late, or be what misled."""
-        heard = self._heard[name]
+        self._looking_at, self._overtaken = name, False
         try:
             there = await self._client.get(f"{COLLECTION}/{name}")
-            if heard != self._heard[name]:
+            if self._overtaken:
                 self._mark_later(name)  # an event overtook the answer: what it says is newer
                 return
         except Refused as refused:

@@ -42,6 +42,8 @@ class Queue:
 
     def touch(self, gang: Gang) -> None:
         """Something about the gang changed: it is worth a try."""
+        if not gang.pods:
+            self.forget(gang)  # now: a successor of its name may stand in its place when it is its turn
         if gang.pods or gang.key not in self._touched:  # an empty one never hides its successor of that name
             self._touched[gang.key] = gang
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -48,7 +49,8 @@ class Reports:
         self._marked: dict[object, Gang] = {}
         self._wake = asyncio.Event()
         self._told: dict[str, tuple[str, str, float]] = {}  # pod UID -> (reason, message, when)
-        self._node_problems: dict[tuple[str, str], tuple[str, ...]] = {}
+        # Node -> what was told last -> (the node's UID, the problems).
+        self._node_problems: defaultdict[str, dict[str, tuple[str, tuple[str, ...]]]] = defaultdict(dict)
 
     # -- happenings ----------------------------------------------------------------------------------------------
 
@@ -132,12 +134,10 @@ class Reports:
         reason: str = "InvalidTopology",
     ) -> None:
         """What cannot be read of a node: said when it changes, not every time that it is read."""
-        if self._node_problems.get((uid, source), ()) == problems:
+        told = self._node_problems[name]
+        if told.get(source, (uid, ())) == (uid, problems):
             return
-        if problems:
-            self._node_problems[uid, source] = problems
-        else:
-            self._node_problems.pop((uid, source), None)
+        told[source] = (uid, problems)
         for problem in problems:
             about = Regarding("v1", "Node", name, uid)
             self._events.say(about, reason=reason, note=problem, action="ReadingCards", warning=True)
@@ -272,7 +272,8 @@ class Reports:
         body = {"metadata": metadata, "status": {"conditions": [condition]}}
         written = await self._client.patch(path, body, kind=STRATEGIC_PATCH)
         pod.version = written["metadata"]["resourceVersion"]
-        self._told[pod.uid] = (reason, message, now)
+        if self._roster.gang_of(pod.uid) is not None:  # else it left meanwhile, and nobody would forget it
+            self._told[pod.uid] = (reason, message, now)
         if reason != "WaitingForMembers":
             self._events.say(
                 about_pod(pod), reason="FailedScheduling", note=message, action="Scheduling", warning=True
@@ -280,6 +281,9 @@ class Reports:
 
     def forget_pod(self, uid: str) -> None:
         self._told.pop(uid, None)
+
+    def forget_node(self, name: str) -> None:
+        self._node_problems.pop(name, None)
 
 
 # -- what a status says ------------------------------------------------------------------------------------------

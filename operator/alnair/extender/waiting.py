@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,12 +34,6 @@ TOLD_AT_ONCE = 8
 MOST_WAITING = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    pod: Pod
-    version: int  # of the books when no node would do
-
-
 class Waiting:
     """`refused` from the filter; `tell` again and again while leading."""
 
@@ -49,12 +42,12 @@ class Waiting:
         self._state = state
         self._questions = questions
         self._clock = clock
-        self._refused: OrderedDict[str, Refusal] = OrderedDict()
+        self._refused: OrderedDict[str, int] = OrderedDict()  # pod UID -> version of the books then
         self._looked_at = 0
 
     def refused(self, pod: Pod) -> None:
         """No node would do, as the books are now."""
-        self._refused[pod.uid] = Refusal(pod, self._state.version)
+        self._refused[pod.uid] = self._state.version
         self._looked_at = min(self._looked_at, self._state.version)
         while len(self._refused) > MOST_WAITING:
             self._refused.popitem(last=False)
@@ -72,24 +65,29 @@ class Waiting:
             return found
         known: dict[tuple[PodShape, int], bool] = {}
         with self._state.draft() as draft:
-            for uid, refusal in sorted(self._refused.items(), key=lambda item: -item[1].pod.priority):
-                live = self._state.pods.get(uid)
-                if live is None or not live.waiting:
-                    del self._refused[uid]
-                elif self._has_hope(refusal, draft, known):
-                    del self._refused[uid]
-                    found.append(live)
+            for pod in self._still_waiting():
+                if self._has_hope(pod, draft, known):
+                    del self._refused[pod.uid]
+                    found.append(pod)
                     if len(found) == most:
                         return found
         self._looked_at = self._state.version
         return found
 
-    def _has_hope(self, refusal: Refusal, draft: Draft, known: dict[tuple[PodShape, int], bool]) -> bool:
+    def _still_waiting(self) -> list[Pod]:
+        pods = {uid: self._state.pods.get(uid) for uid in self._refused}
+        waiting = [pod for pod in pods.values() if pod is not None and pod.waiting]
+        for uid in pods.keys() - {pod.uid for pod in waiting}:
+            del self._refused[uid]
+        return sorted(waiting, key=lambda pod: -pod.priority)
+
+    def _has_hope(self, pod: Pod, draft: Draft, known: dict[tuple[PodShape, int], bool]) -> bool:
         """Whether a node that changed since would take it. Rules of its own kube-scheduler asks itself."""
-        key = (refusal.pod.shape, refusal.version)
+        version = self._refused[pod.uid]
+        key = (pod.shape, version)
         if key not in known:
-            rows = np.flatnonzero(self._state.freed_at > refusal.version)
-            profile, kind = self._questions.profile, guest(refusal.pod)
+            rows = np.flatnonzero(self._state.freed_at > version)
+            profile, kind = self._questions.profile, guest(pod)
             known[key] = bool(profile.pass_all(profile.filters, kind, draft.at(rows)).any())
         return known[key]
 

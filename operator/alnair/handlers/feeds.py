@@ -140,8 +140,7 @@ class NodeFeed:
     def replace(self, objects: list[wire.Node]) -> None:
         listed = {node.metadata.name for node in objects}
         for name in [name for name in self._state.nodes if name not in listed]:
-            self._state.drop_node(name)
-            self._ledger.observe_node(name)
+            self._forget(name)
         for node in objects:
             self.put(node)
         self.synced.set()
@@ -158,8 +157,12 @@ class NodeFeed:
         self._ledger.observe_node(node.name)
 
     def drop(self, thing: wire.Node) -> None:
-        self._state.drop_node(thing.metadata.name)
-        self._ledger.observe_node(thing.metadata.name)
+        self._forget(thing.metadata.name)
+
+    def _forget(self, name: str) -> None:
+        self._state.drop_node(name)
+        self._ledger.observe_node(name)
+        self._reports.forget_node(name)
 
 
 class NamespaceFeed:

@@ -172,7 +172,7 @@ class _Channel(asyncio.Protocol):
     def _finish(self, body: bytes, *, reusable: bool) -> None:
         head, waiter = self._head, self._waiter
         assert head is not None
-        self._head, self.reusable = None, reusable
+        self._head, self._waiter, self.reusable = None, None, reusable  # no idle channel keeps an answer
         if waiter is not None and not waiter.done():
             waiter.set_result(Answer(head.status, body, head.retry_after))
 

@@ -18,11 +18,12 @@ from msgspec.structs import replace
 
 from alnair.api import names
 from alnair.state import wire
+from alnair.state.rules import disks
 
 MOST_CONTAINERS: Final = 128
 MOST_RESOURCES: Final = 64
 MOST_PORTS: Final = 256
-MOST_IMAGE_TEXT: Final = 64 * 1024
+MOST_TEXT: Final = 64 * 1024  # in one field, where the apiserver does not mind how long it is
 MOST_VOLUMES: Final = 512
 MOST_TOLERATIONS: Final = 256
 MOST_CONSTRAINTS: Final = 16
@@ -35,9 +36,10 @@ COUNTED_ANYWAY: Final = frozenset({"cpu", "memory", "ephemeral-storage"}) | name
 
 CONTAINERS: Final = "containers and initContainers"
 RESOURCES: Final = "containers (resources)"
-IMAGES: Final = "containers (characters of images)"
+IMAGES: Final = "containers and volumes (characters of images)"
 PORTS: Final = "containers (host ports)"
 VOLUMES: Final = "volumes"
+DISKS: Final = "volumes (characters of disks)"
 TOLERATIONS: Final = "tolerations"
 NODE_SELECTOR: Final = "nodeSelector"
 SPREAD: Final = "topologySpreadConstraints"
@@ -60,9 +62,11 @@ def _sizes(spec: wire.PodSpec) -> Iterator[tuple[str, int, int]]:
     containers = (*spec.init_containers, *spec.containers)
     yield CONTAINERS, len(containers), MOST_CONTAINERS
     yield RESOURCES, len(set().union(*_quantities(spec))), MOST_RESOURCES
-    yield IMAGES, sum(len(each.image) for each in containers), MOST_IMAGE_TEXT
+    mounted = sum(len(each.image.reference) for each in spec.volumes if each.image is not None)
+    yield IMAGES, sum(len(each.image) for each in containers) + mounted, MOST_TEXT
     yield PORTS, sum(port.host_port > 0 for each in containers for port in each.ports), MOST_PORTS
     yield VOLUMES, len(spec.volumes), MOST_VOLUMES
+    yield DISKS, sum(len(part) + 1 for disk in disks(spec) for part in disk.id), MOST_TEXT
     yield TOLERATIONS, len(spec.tolerations), MOST_TOLERATIONS
     yield NODE_SELECTOR, len(spec.node_selector), MOST_LINES
     if constraints := spec.topology_spread_constraints:
@@ -73,7 +77,8 @@ def _sizes(spec: wire.PodSpec) -> Iterator[tuple[str, int, int]]:
         yield f"{SPREAD} (values)", sum(lines), MOST_VALUES
     if spec.affinity is not None:
         nodes, pods = _node_terms(spec.affinity), _pod_terms(spec.affinity)
-        lines = [len(each.values) for term in nodes for each in (*term.match_expressions, *term.match_fields)]
+        asked = [each for term in nodes for each in (*term.match_expressions, *term.match_fields)]
+        lines = [len(each.values) for each in asked]
         for term in pods:
             lines += _lines(term.label_selector)
             lines += _lines(term.namespace_selector)
@@ -82,6 +87,11 @@ def _sizes(spec: wire.PodSpec) -> Iterator[tuple[str, int, int]]:
         yield f"{AFFINITY} (terms)", len(nodes) + len(pods), MOST_TERMS
         yield f"{AFFINITY} (lines of selectors)", len(lines), MOST_LINES
         yield f"{AFFINITY} (values)", sum(lines), MOST_VALUES
+        yield (
+            f"{AFFINITY} (characters)",
+            sum(len(value) for each in asked for value in each.values),
+            MOST_TEXT,
+        )
 
 
 def _without(spec: wire.PodSpec, field: str) -> wire.PodSpec:
@@ -90,11 +100,12 @@ def _without(spec: wire.PodSpec, field: str) -> wire.PodSpec:
     if field == RESOURCES:
         return _with_few_resources(spec)
     if field == IMAGES:
-        return _each(spec, lambda container: replace(container, image=""))
+        unmounted = [replace(each, image=None) for each in spec.volumes]
+        return _each(replace(spec, volumes=unmounted), lambda container: replace(container, image=""))
     if field == PORTS:
         # Where it is bound they are taken, and nobody goes through them: they are looked up.
         return spec if spec.node_name else _each(spec, lambda container: replace(container, ports=[]))
-    if field == VOLUMES:
+    if field in (VOLUMES, DISKS):
         return replace(spec, volumes=[])
     if field == TOLERATIONS:
         return replace(spec, tolerations=[])

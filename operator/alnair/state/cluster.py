@@ -44,6 +44,7 @@ T = TypeVar("T")
 
 SHARERS_A_CARD = 16
 MOST_LABELS = 512  # whose values are known node by node; the one asked for longest ago is forgotten
+SPARE_TAINT_SETS = 1000  # kept beyond two for each node, though no node has them
 MOST_IMAGES = 512  # whose sizes are known node by node
 
 
@@ -127,6 +128,8 @@ class ClusterState(Table):
         self.unschedulable[row] = node.unschedulable
         self.owned[row] = node.owned_by_alnair
         self.taint_set[row] = _interned(node.taints, self._taint_sets, self._taint_index)
+        if len(self._taint_sets) > 2 * len(self.nodes) + SPARE_TAINT_SETS:
+            self._number_taints_anew()
         self.free[row] -= self.allocatable[row]
         self.allocatable[row] = 0
         for resource, amount in node.allocatable:
@@ -135,6 +138,14 @@ class ClusterState(Table):
         self._write_columns(row, before, node)
         self._renew_cards(node)
         self._free(row)
+
+    def _number_taints_anew(self) -> None:
+        """Autoscalers taint with the time of day: what no node has any more is let go."""
+        self._taint_sets, self._taint_index = [()], {(): 0}
+        self.taint_set[:] = 0
+        for name, node in self.nodes.items():
+            number = _interned(node.taints, self._taint_sets, self._taint_index)
+            self.taint_set[self._rows[name]] = number
 
     def drop_node(self, name: str) -> None:
         """The node is gone from the apiserver. Charges to it are kept: it may come back with its pods."""

@@ -22,6 +22,7 @@ from alnair.state.shapes import PodClass, PodShape
 MOST_TALLIES = 1024  # sets of pods that are counted at once; the one asked for longest ago is forgotten
 
 MOST_MEANT = 1024
+MOST_TERMS_MEANT = 200_000  # by all of these
 
 NOTHING: Mapping[Hashable, Mapping[int, int]] = {}
 
@@ -50,6 +51,7 @@ class Company:
         self._editions: defaultdict[str, int] = defaultdict(int)  # kind -> grows with every thing new or gone
         self._keys: defaultdict[str, dict[str, int]] = defaultdict(dict)  # kind -> labels its terms look at
         self._meaning: dict[Hashable, tuple[int, Meant]] = {}
+        self._meant = 0  # terms in it, all told
         self._namespaces: dict[str, Labels] = {}
         self._visitors: list[tuple[int, PodClass]] = []
         self._away: list[tuple[int, PodClass]] = []
@@ -124,9 +126,13 @@ class Company:
             self._forget_by_namespace()
 
     def _forget_by_namespace(self) -> None:
-        self._meaning.clear()
+        self._forget_meanings()
         for pods in [pods for pods in self._tallies if pods.by_namespace_labels]:
             self._forget_tally(pods)
+
+    def _forget_meanings(self) -> None:
+        self._meaning.clear()
+        self._meant = 0
 
     def _forget_tally(self, pods: Pods) -> None:
         del self._tallies[pods]
@@ -187,14 +193,15 @@ class Company:
         key, edition = (kind, pod.namespace, labels), self._editions[kind]
         known = self._meaning.get(key)
         if known is None or known[0] != edition:
-            if len(self._meaning) >= MOST_MEANT:
-                self._meaning.clear()
+            if len(self._meaning) >= MOST_MEANT or self._meant > MOST_TERMS_MEANT:
+                self._forget_meanings()
             found = tuple(
                 (thing, rows)
                 for thing, rows in self._brought[kind].items()
                 if self.is_in(_term(thing).pods, pod)
             )
             known = self._meaning[key] = (edition, found)
+            self._meant += len(found)
         return known[1]
 
 

@@ -19,7 +19,7 @@ from alnair.state.shapes import PodShape
 
 FIRST_SECONDS: Final = 60.0
 LONGEST_SECONDS: Final = 1800.0
-MOST_SHAPES: Final = 1000
+MOST_SHAPES: Final = 256
 REASONS: Final = frozenset(
     {
         "TopologyAffinityError",

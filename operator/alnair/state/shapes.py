@@ -154,7 +154,7 @@ class PodShape:
         return self._hash
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def with_peak(shape: PodShape, peak: Peak) -> PodShape:
     """The same, of pods whose like used so much before."""
     return replace(shape, peak=peak)

@@ -422,12 +422,12 @@ def answers(raw: bytes) -> Answer | None:
 
     async def ask() -> Answer | None:
         channel = _Channel()
-        channel._waiter = asyncio.get_running_loop().create_future()
+        waiter = channel._waiter = asyncio.get_running_loop().create_future()
         half = len(raw) // 2
         for part in (raw[:half], raw[half:]):
-            if part and not channel._waiter.done():
+            if part and not waiter.done():
                 channel.data_received(part)
-        return channel._waiter.result() if channel._waiter.done() else None
+        return waiter.result() if waiter.done() else None
 
     return asyncio.run(ask())
 

@@ -112,6 +112,15 @@ async def test_a_connection_is_used_again_and_one_that_closes_is_not() -> None:
     assert script.connections == 2
 
 
+async def test_a_connection_that_waits_to_be_used_again_keeps_no_answer() -> None:
+    async with calling(Script(PLAIN, CHUNKED)) as pool:
+        for _ in range(2):
+            await get(pool)
+            ((_, channel),) = pool._idle
+            assert channel._waiter is None
+            assert not channel._received
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -53,6 +53,13 @@ def node_values(number: int) -> Spec:
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
 
 
+def node_text(number: int) -> Spec:
+    """In a wish: of these the apiserver does not look at the values."""
+    line = {"key": "zone", "operator": "In", "values": ["z" * (number - 1), "z"]}
+    wish = {"weight": 1, "preference": {"matchExpressions": [line]}}
+    return {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}}
+
+
 def node_lines(number: int) -> Spec:
     lines = [{"key": f"k{each}", "operator": "Exists"} for each in range(number)]
     required = {"nodeSelectorTerms": [{"matchFields": [], "matchExpressions": lines}]}
@@ -110,9 +117,20 @@ KINDS: list[tuple[Callable[[int], Spec], int, str]] = [
     ),
     (
         lambda number: {"containers": [{"name": "c", "image": "i" * number}]},
-        bounds.MOST_IMAGE_TEXT,
-        "spec.containers (characters of images)",
+        bounds.MOST_TEXT,
+        "spec.containers and volumes (characters of images)",
     ),
+    (
+        lambda number: {"volumes": [{"name": "v", "image": {"reference": "i" * number}}]},
+        bounds.MOST_TEXT,
+        "spec.containers and volumes (characters of images)",
+    ),
+    (
+        lambda number: {"volumes": [{"name": "v", "azureDisk": {"diskURI": "d" * (number - 2)}}]},
+        bounds.MOST_TEXT,
+        "spec.volumes (characters of disks)",
+    ),
+    (node_text, bounds.MOST_TEXT, "spec.affinity"),
     (
         lambda number: {"nodeSelector": {f"k{each}": "v" for each in range(number)}},
         bounds.MOST_LINES,
@@ -137,7 +155,8 @@ def test_a_pod_at_the_bound_is_read_whole_and_one_beyond_is_told_the_field(
     shape = beyond.shape
     about_pods = (*shape.spread, *shape.near, *shape.apart, *shape.preferred_pods)
     about_nodes = (*(shape.node_terms or ()), *shape.node_selector, *shape.tolerations)
-    assert (*about_pods, *about_nodes, *shape.ports, *shape.claims) == ()
+    of_the_node = (*shape.ports, *shape.claims, *shape.disks, *shape.mounted_images)
+    assert (*about_pods, *about_nodes, *of_the_node) == ()
 
 
 def test_what_a_pod_takes_of_its_node_counts_however_much_else_it_asks_for() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from alnair.state.cluster import SPARE_TAINT_SETS
 from alnair.state.draft import BY_NODE
 from alnair.state.selectors import PodSet, Requirement, Selector
 from harness.builders import node, pod
@@ -194,6 +195,19 @@ def test_a_new_node_in_an_old_row_has_nothing_of_the_old_one() -> None:
     assert not draft.unschedulable[row]
     assert draft.taint_sets[draft.taint_set[row]] == ()
     assert not draft.labelled("pool", "x")[row]
+
+
+def test_taints_that_no_node_has_any_more_are_let_go_and_the_others_keep_their_nodes() -> None:
+    cluster = Cluster(node("a").tainted("gpu"), node("gone").tainted("x"), node("b"))
+    cluster.state.drop_node("gone")
+    for second in range(3 * SPARE_TAINT_SETS):
+        cluster.add(node("b").tainted("ToBeDeletedByClusterAutoscaler", str(second)))
+    draft = cluster.state.draft()
+    taints = {name: draft.taint_sets[draft.taint_set[cluster.row(name)]] for name in ("a", "b")}
+    assert [(each.key, each.value) for each in taints["a"]] == [("gpu", "")]
+    assert [each.value for each in taints["b"]] == [str(3 * SPARE_TAINT_SETS - 1)]
+    assert len(draft.taint_sets) < SPARE_TAINT_SETS + 10
+    assert draft.taint_set.max() < len(draft.taint_sets)
 
 
 def test_a_card_that_vanishes_takes_nothing_from_the_others_and_comes_back_taken() -> None:

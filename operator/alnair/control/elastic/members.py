@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, islice
 
 from alnair.api.config import Elastic as Settings
 from alnair.api.podgroup import Elastic
@@ -79,17 +80,21 @@ class Sized:
         return (self.elastic.weight or 1.0) * self.curve.at(self.size) * still / settings.horizon_seconds
 
 
-@lru_cache(maxsize=1024)
+MOST_MEASURED = 1024  # measurements of one gang: more tell nothing new, and are kept below
+MOST_CURVES = 128  # each may have ten thousand points
+
+
+@lru_cache(maxsize=MOST_CURVES)
 def _told(points: tuple[tuple[int, float], ...]) -> Curve:
     return curves.from_points(points)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=MOST_CURVES)
 def _usual(most: int, extent: Extent) -> Curve:
     return curves.default(most, link=extent.link, node=extent.node, rack=extent.rack)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=MOST_CURVES)
 def _measured(measured: tuple[tuple[int, float], ...], most: int, extent: Extent) -> Curve:
     return curves.fitted(measured, _usual(most, extent))
 
@@ -101,9 +106,8 @@ def curve_of(gang: Gang, elastic: Elastic, extent: Extent) -> Curve:
     cards = max(1, sum(demand.cards for demand in sample(gang).shape.gpu.demands))
     holds = extent.in_members(cards)
     present = gang.present()
-    measured = tuple(
-        each for pod in present if pod.throughput for each in measurements(pod.throughput, size=len(present))
-    )
+    told = (measurements(pod.throughput, size=len(present)) for pod in present if pod.throughput)
+    measured = tuple(islice(chain.from_iterable(told), MOST_MEASURED))
     return _measured(measured, elastic.max, holds) if measured else _usual(elastic.max, holds)
 
 

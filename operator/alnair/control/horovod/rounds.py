@@ -74,4 +74,8 @@ class Rounds:
         seconds = min(FIRST_RETRY * 2.0 ** min(troubles, 10), LONGEST_RETRY)
         if (waiting := self._later.pop(key, None)) is not None:
             waiting.cancel()
-        self._later[key] = asyncio.get_running_loop().call_later(seconds, self.mark, key)
+        self._later[key] = asyncio.get_running_loop().call_later(seconds, self._now_due, key)
+
+    def _now_due(self, key: Key) -> None:
+        del self._later[key]
+        self.mark(key)
