@@ -44,7 +44,7 @@ class Pool:
         self._prefix = parts.path.rstrip("/")
         self._tls = tls if isinstance(tls, ssl.SSLContext) else None
         self._authority = parts.netloc
-        self._idle: deque[tuple[float, _Channel]] = deque()
+        self._idle: deque[tuple[float, _Channel]] = deque()  # since when, the longest first
         self._open: set[_Channel] = set()
 
     async def request(
@@ -73,9 +73,15 @@ class Pool:
             raise
         if channel.reusable:
             self._idle.append((time.monotonic(), channel))
+            self._tidy()
         else:
             self._drop(channel)
         return answer
+
+    def _tidy(self) -> None:
+        """Close whom nobody needed for long: TLS takes a quarter of a MiB for each, and the last used is used next."""
+        while time.monotonic() - self._idle[0][0] >= IDLE_SECONDS:
+            self._drop(self._idle.popleft()[1])
 
     def close(self) -> None:
         for channel in list(self._open):

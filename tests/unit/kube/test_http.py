@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
+from alnair.kube import http
 from alnair.kube.http import Answer, Pool
 
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -110,6 +112,20 @@ async def test_a_connection_is_used_again_and_one_that_closes_is_not() -> None:
         answers = [await get(pool) for _ in range(4)]
     assert [answer.status for answer in answers] == [200, 201, 200, 200]
     assert script.connections == 2
+
+
+async def test_connections_that_a_rush_needed_are_closed_when_it_is_long_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "IDLE_SECONDS", 0.5)
+    async with calling(Script(*[PLAIN] * 100)) as pool:
+        await asyncio.gather(*(get(pool) for _ in range(8)))
+        rush, over = set(pool._open), time.monotonic() + 0.6
+        assert len(rush) == 8
+        while time.monotonic() < over:
+            await get(pool)
+            await asyncio.sleep(0.01)
+        assert len(pool._open) == len(pool._idle) == 1
 
 
 async def test_a_connection_that_waits_to_be_used_again_keeps_no_answer() -> None:
