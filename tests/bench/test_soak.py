@@ -67,7 +67,8 @@ def test_who_came_at_once_goes_before_all_who_came_one_by_one() -> None:
 @pytest.mark.slow
 def test_a_small_cluster_is_soaked_and_drawn(tmp_path: Path) -> None:
     picture = tmp_path / "soak.svg"
-    numbers = ("--nodes=6", "--pods=60", "--minutes=0.2", "--rate=6", "--flood=10", "--restarts=1")
+    # A card for each pod, whoever comes and wherever the others are: of the plugins' nodes and of Alnair's.
+    numbers = ("--nodes=16", "--pods=60", "--minutes=0.2", "--rate=6", "--flood=10", "--restarts=1")
     done = subprocess.run(
         [sys.executable, "-m", "bench.soak", "--json", *numbers, f"--plot={picture}"],
         cwd=REPOSITORY,
