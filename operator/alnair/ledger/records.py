@@ -14,10 +14,9 @@ resourceVersion that the next write must name.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,6 +41,7 @@ from alnair.api.allocation import (
 from alnair.api.quantity import shown
 from alnair.api.text import one_line
 from alnair.ledger.errors import TooLarge
+from alnair.ledger.lock import Lock
 from alnair.state.holding import Holding, shares_from_json, shares_to_json
 from alnair.state.shapes import PodClass
 
@@ -66,6 +66,7 @@ _serial = itertools.count(1)
 LONGEST_TEXT = 317
 MOST = 2**31 - 1
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
+MOST_VERSIONS = 32
 LONGEST_PLAN = 128 * 1024  # the apiserver takes 256 KiB of annotations
 
 PATH = f"/apis/{names.API_ALLOCATION}"
@@ -146,8 +147,8 @@ class Record:
     unlooked: bool = False  # created, opened again or found changed since the last look at the lease
     landing: float = 0.0  # monotonic: until then a creation with a plan, which got no answer, may land
     # Nothing in the events of these can be news.
-    own_versions: deque[str] = field(default_factory=lambda: deque(maxlen=32))
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    own_versions: tuple[str, ...] = ()
+    lock: Lock = field(default_factory=Lock)
 
     @property
     def key(self) -> Key:
@@ -202,7 +203,7 @@ class Record:
         """The apiserver's answer to a write of ours, or an object that was looked at and is as it should be: the event
         of that version is no news."""
         self.found(written)
-        self.own_versions.append(self.version)
+        self.own_versions = (*self.own_versions, self.version)[-MOST_VERSIONS:]
 
     def found(self, there: dict[str, Any]) -> None:
         """What stands there, read after a conflict: the next write names its version. Whose hand it was, and what else

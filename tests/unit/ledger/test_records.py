@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 from alnair.api import names
 from alnair.api.allocation import GPUAllocation
 from alnair.api.stages import Stage
-from alnair.ledger.records import BOUND, COMMITTED, PENDING, Member, Owner, Record, Unparsable, parse
+from alnair.ledger.records import (
+    BOUND,
+    COMMITTED,
+    MOST_VERSIONS,
+    PENDING,
+    Member,
+    Owner,
+    Record,
+    Unparsable,
+    parse,
+)
 from alnair.ledger.writer import epoch_of, says_the_same
 from alnair.state.holding import ContainerShare, Holding, Slice
 from unit.builders import all_of, holds, part
@@ -69,7 +79,14 @@ def test_a_record_comes_back_as_it_went(init: bool) -> None:
         uid: member.holding for uid, member in record.members.items()
     }
     assert (read.uid, read.version, read.satisfied) == ("object-uid", "42", True)
-    assert list(read.own_versions) == ["42"]
+    assert read.own_versions == ("42",)
+
+
+def test_of_its_own_versions_a_record_knows_the_last() -> None:
+    record = a_record()
+    for version in range(100):
+        record.seen({"metadata": {"uid": "u", "resourceVersion": str(version)}})
+    assert record.own_versions == tuple(map(str, range(100 - MOST_VERSIONS, 100)))
 
 
 def test_a_record_is_valid_by_its_own_schema() -> None:
