@@ -41,6 +41,7 @@ class Promises:
         self._made: dict[Key, _Promise] = {}
 
     def make(self, gang: Gang, placements: list[tuple[Pod, Holding]], leaving: Callable[[], bool]) -> None:
+        self.end(gang)  # whom an earlier one turned away may be helped by this one
         rooms = [(holding, gang.kind(pod)) for pod, holding in placements]
         until = self._clock.now() + PROMISE_SECONDS
         self._made[gang.key] = _Promise(gang, rooms, leaving, until)

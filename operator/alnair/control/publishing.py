@@ -110,8 +110,7 @@ class Publisher:
             marked, self._marked = self._marked, {}
             for name in marked:
                 if not self._is_due(name):
-                    if name not in self._state.nodes:
-                        self._troubles.pop(name, None)
+                    self._forget_if_gone(name)
                 else:
                     async with self._lull.errand():
                         await self._publish_or_retry(name)
@@ -126,6 +125,10 @@ class Publisher:
             log.exception(
                 "NodeResourceTopology %s: publishing failed", name
             )  # one node's trouble stops nobody
+
+    def _forget_if_gone(self, name: str) -> None:
+        if name not in self._state.nodes:
+            self._troubles.pop(name, None)
 
     def _wanted(self, name: str) -> dict[str, Any] | None:
         node, inventory = self._state.nodes.get(name), self._state.inventories.get(name)
@@ -167,6 +170,7 @@ class Publisher:
             self._seen(name, written)
         else:
             del self._ours[name]
+            self._forget_if_gone(name)
 
     async def _look(self, name: str) -> None:
         """Another object may stand there than was thought, or none: its event may come late, or be what misled."""

@@ -147,7 +147,7 @@ class Bindings:
             if (task := self._under_way.get(asked.pod_uid)) is not None:
                 await asyncio.shield(task)
             elif record is not None:
-                async with record.lock:
+                async with self._ledger.writing(record):
                     pass  # a predecessor's, which is being finished
         except CommitRefused as refused:
             return f"the record was refused: {refused}"

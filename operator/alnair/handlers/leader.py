@@ -268,6 +268,7 @@ class Leader:
         tasks.start(self._reconciler.run(), "reconciler")
         tasks.start(self._outcomes.keep_time(self._ledger), "time")
         tasks.start(self._elastic.run(), "elastic gangs")
+        tasks.start(memory.keep_giving_back(), "memory")
 
     def _adopt_config(self) -> Adoption:
         adoption = Adoption(

@@ -58,7 +58,6 @@ class Resync:
             if turn % COLLECT_EVERY == 0:
                 async with self._ledger.lull.errand():
                     memory.collect()
-            await asyncio.to_thread(memory.give_back)
             await asyncio.sleep(PERIOD_SECONDS)
 
     async def until_done(self) -> None:

@@ -80,7 +80,7 @@ class Pool:
 
     def _tidy(self) -> None:
         """Close whom nobody needed for long: TLS takes a quarter of a MiB for each, and the last used is used next."""
-        while time.monotonic() - self._idle[0][0] >= IDLE_SECONDS:
+        while self._idle and time.monotonic() - self._idle[0][0] >= IDLE_SECONDS:
             self._drop(self._idle.popleft()[1])
 
     def close(self) -> None:

@@ -247,6 +247,14 @@ async def test_whom_a_promise_turned_away_is_placed_when_its_gang_has_left() -> 
         assert "x" in world.where()
 
 
+async def test_whom_a_promise_turned_away_is_looked_at_again_when_another_takes_its_place() -> None:
+    async with World(nodes=[N1]) as world:
+        _, waiting = await making_room(world)
+        freed = world.leader.state.freed
+        world.leader.loop.promises.make(waiting, [], lambda: True)
+        assert world.leader.state.freed > freed
+
+
 async def test_who_fits_without_anybodys_leaving_is_tried_and_promised_nothing() -> None:
     async with World(nodes=[N1]) as world:
         sizer, waiting = await making_room(world)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from alnair.api import names
 from alnair.api.podgroup import Elastic
+from alnair.control import publishing
 from alnair.control.elastic import members
 from alnair.control.elastic.extent import Extent
 from alnair.control.gangs import Gang, Key
@@ -96,24 +98,66 @@ async def test_a_pod_that_leaves_while_it_is_told_why_it_waits_leaves_nothing() 
         assert not reports._told
 
 
-def test_more_measurements_than_anybody_needs_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
+ELASTIC = Elastic.model_validate(
+    {"min": 1, "max": 8, "targetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s"}}
+)
 
-    def fitted(measured: tuple[tuple[int, float], ...], most: int, extent: Extent) -> Curve:
-        seen.append(len(measured))
-        return curves.LINEAR
 
-    monkeypatch.setattr(members, "_measured", fitted)
+class Fitting:
+    """Counts the curves that are made, and what of."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.of: list[int] = []
+        self._fitted = curves.fitted
+        monkeypatch.setattr(members, "_curves", members._Curves())
+        monkeypatch.setattr(curves, "fitted", self)
+
+    def __call__(self, measured: Sequence[tuple[int, float]], usual: Curve) -> Curve:
+        self.of.append(len(measured))
+        return self._fitted(measured, usual)
+
+
+def that_told(*throughputs: str) -> Gang:
     gang = Gang(KEY)
-    for number in range(4):
-        told = {names.THROUGHPUT: ",".join(["100@2"] * 600)}
-        meta = {"name": f"p{number}", "uid": f"u{number}", "annotations": told}
+    for number, told in enumerate(throughputs):
+        meta = {"name": f"p{number}", "uid": f"u{number}", "annotations": {names.THROUGHPUT: told}}
         gang.pods[f"u{number}"] = PodReader().read(decoded({"metadata": meta}, wire.Pod))
-    members.curve_of(
-        gang,
-        Elastic.model_validate(
-            {"min": 1, "max": 8, "targetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s"}}
-        ),
-        Extent(),
-    )
-    assert seen == [members.MOST_MEASURED]
+    return gang
+
+
+def test_more_measurements_than_anybody_needs_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitting = Fitting(monkeypatch)
+    members.curve_of(that_told(*[",".join(["100@2"] * 600)] * 4), ELASTIC, Extent())
+    assert fitting.of == [members.MOST_MEASURED]
+
+
+def test_the_curves_of_many_gangs_are_kept_and_no_more_points_than_so_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fitting = Fitting(monkeypatch)
+    gangs = [that_told(f"100@1,{100 + number / 10}@2") for number in range(500)]
+    for _ in range(2):
+        for gang in gangs:
+            members.curve_of(gang, ELASTIC, Extent())
+    assert len(fitting.of) == 500
+    monkeypatch.setattr(members, "MOST_POINTS", 100)
+    members.curve_of(that_told("100@1,250@2"), ELASTIC, Extent())
+    assert len(members._curves._known) == 1
+
+
+async def test_of_a_node_that_is_gone_nothing_is_kept_though_its_topology_was_hard_to_delete(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(publishing, "GATHER_SECONDS", 0.002)
+    path = f"/apis/{names.API_NRT}/{names.PLURAL_NRT}/n1"
+    async with World(nodes=[node("n1").with_cards(2)]) as world:
+        await world.start()
+        publisher = world.leader.publisher
+        running = asyncio.create_task(publisher.run())
+        await world.until(lambda: path in world.server.objects)
+        world.server.refuses("DELETE n1", 500, "InternalError")
+        world.server.remove("/api/v1/nodes/n1")
+        await world.until(lambda: path not in world.server.objects)
+        await world.until(lambda: not publisher.known())
+        running.cancel()
+        assert not publisher._troubles

@@ -128,6 +128,15 @@ async def test_connections_that_a_rush_needed_are_closed_when_it_is_long_over(
         assert len(pool._open) == len(pool._idle) == 1
 
 
+async def test_a_process_that_was_stopped_for_long_has_its_answer_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "IDLE_SECONDS", 0.0)
+    async with calling(Script(PLAIN)) as pool:
+        assert (await get(pool)).status == 200
+        assert not pool._open
+
+
 async def test_a_connection_that_waits_to_be_used_again_keeps_no_answer() -> None:
     async with calling(Script(PLAIN, CHUNKED)) as pool:
         for _ in range(2):

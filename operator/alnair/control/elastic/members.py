@@ -8,9 +8,8 @@ on few nodes. Pods without a place go before all others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain, islice
 
 from alnair.api.config import Elastic as Settings
@@ -81,34 +80,58 @@ class Sized:
 
 
 MOST_MEASURED = 1024  # measurements of one gang: more tell nothing new, and are kept below
-MOST_CURVES = 128  # each may have ten thousand points
+MOST_POINTS = 2**20  # of all curves that are kept: 32 MiB
 
 
-@lru_cache(maxsize=MOST_CURVES)
-def _told(points: tuple[tuple[int, float], ...]) -> Curve:
-    return curves.from_points(points)
+class _Curves:
+    """Kept by what they were made of, for every gang is asked for its own every second. One has two points or ten
+    thousand, so what is bounded is how many points there are; beyond that all are made anew."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Curve] = {}
+        self._points = 0
+
+    def get(
+        self, measured: tuple[tuple[int, float], ...], extra: Hashable, make: Callable[[], Curve]
+    ) -> Curve:
+        key = measured, extra
+        curve = self._known.get(key)
+        if curve is None:
+            curve = make()
+            points = len(curve.speeds) + len(measured)
+            if self._points + points > MOST_POINTS:
+                self._known.clear()
+                self._points = 0
+            self._known[key] = curve
+            self._points += points
+        return curve
 
 
-@lru_cache(maxsize=MOST_CURVES)
+_curves = _Curves()
+
+
 def _usual(most: int, extent: Extent) -> Curve:
-    return curves.default(most, link=extent.link, node=extent.node, rack=extent.rack)
-
-
-@lru_cache(maxsize=MOST_CURVES)
-def _measured(measured: tuple[tuple[int, float], ...], most: int, extent: Extent) -> Curve:
-    return curves.fitted(measured, _usual(most, extent))
+    return _curves.get(
+        (),
+        (most, extent),
+        lambda: curves.default(most, link=extent.link, node=extent.node, rack=extent.rack),
+    )
 
 
 def curve_of(gang: Gang, elastic: Elastic, extent: Extent) -> Curve:
     """From the spec, from what was measured, or else as such work usually speeds up. `extent`: of the cluster."""
     if elastic.speedup:
-        return _told(tuple((point.members, point.speedup) for point in elastic.speedup))
+        points = tuple((point.members, point.speedup) for point in elastic.speedup)
+        return _curves.get(points, None, lambda: curves.from_points(points))
     cards = max(1, sum(demand.cards for demand in sample(gang).shape.gpu.demands))
     holds = extent.in_members(cards)
     present = gang.present()
     told = (measurements(pod.throughput, size=len(present)) for pod in present if pod.throughput)
     measured = tuple(islice(chain.from_iterable(told), MOST_MEASURED))
-    return _measured(measured, elastic.max, holds) if measured else _usual(elastic.max, holds)
+    usual = _usual(elastic.max, holds)
+    if not measured:
+        return usual
+    return _curves.get(measured, (elastic.max, holds), lambda: curves.fitted(measured, usual))
 
 
 def take_out(member: Member, state: ClusterState, draft: Draft) -> None:
