@@ -88,7 +88,10 @@ def _gce_handle(name: str, labels: Labels) -> str:
 def _aws_handle(name: str) -> str:
     if not name.startswith("aws://"):
         return name
-    found = urlsplit(name).path.strip("/")
+    try:
+        found = urlsplit(name).path.strip("/")
+    except ValueError:
+        return ""
     return found if _AWS_VOLUME.fullmatch(found) else ""
 
 

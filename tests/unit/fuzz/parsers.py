@@ -26,16 +26,18 @@ from alnair.api.nearness import BadLevel, Wish, find_level, wish_in
 from alnair.api.peaks import Peak, peak_in
 from alnair.api.quantity import LARGEST, BadQuantity, integer, mib, milli, nano, whole
 from alnair.api.topology import NodeResourceTopology
+from alnair.console import readers
 from alnair.control.elastic import scale
 from alnair.control.gangs import Group, read_group
 from alnair.control.horovod import children, drift, job
+from alnair.extender import door
 from alnair.extender import wire as asked
 from alnair.handlers.storage import KINDS
 from alnair.kube import Refused, Unanswered, client
 from alnair.kube.clock import Clock
 from alnair.kube.http import Answer, BadAnswer, _Channel
 from alnair.kube.stream import UNREADABLE, Stream
-from alnair.ledger import records, writer
+from alnair.ledger import lease, records, writer
 from alnair.ledger.records import Record, Unparsable
 from alnair.sandbox import fleet
 from alnair.scheduling.elastic.throughput import measurements
@@ -53,7 +55,7 @@ from alnair.state.readings import card_read, node_read, stamp_read
 from alnair.state.selectors import whole_number
 from harness.builders import group, node, pod, term
 from harness.builders import line as expression
-from unit.builders import PACK, Cluster
+from unit.builders import PACK, Cluster, decoded
 from unit.jumping import JumpingLoop
 from unit.scheduling.importing import samples
 
@@ -160,7 +162,12 @@ PODS = [
         ),
         WORKER.with_init("warm-up", {"cpu": "1"}, sidecar=True).selecting(disk="ssd").tolerating("a", "1"),
         WORKER.on_nodes(term(expression("cpu-model", "Gt", "5"))).on_host_port(80).mounting("data"),
-        WORKER.near_to({"app": "a"}, key="zone").spread_over("zone") if hasattr(WORKER, "spread") else WORKER,
+        WORKER.near_to({"app": "a"}, key="zone").spread_over("zone", {"app": "a"}),
+        WORKER.apart_from({"app": "a"}, key="zone").spread_over("zone", {"app": "b"}, hard=False),
+        WORKER.with_volume(awsElasticBlockStore={"volumeID": "aws://zone-1a/vol-1"})
+        .with_volume(gcePersistentDisk={"pdName": "d", "readOnly": True})
+        .with_volume(azureDisk={"diskURI": "/disks/d", "kind": "Managed"})
+        .with_(lambda it: it["spec"].update(nodeName="n")),
         WORKER.annotated(
             {names.TOPOLOGY_REQUIRED: "rack", names.PEAK_CPU: "1500m", names.PEAK_GPU_UTIL: "35"}
         ),
@@ -266,10 +273,21 @@ STORAGE = {
         "csi": {"driver": "d", "volumeHandle": "h"}, "claimRef": {"namespace": "team", "name": "data", "uid": "u"},
         "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
             {"key": "zone", "operator": "In", "values": ["a"]}]}]}}}, "status": {"phase": "Available"}},
+    "a volume of an old kind": {"metadata": {"name": "v", "labels": {"topology.kubernetes.io/zone": "a-b-c__a-b-d"}},
+        "spec": {"capacity": {"storage": "1Gi"}, "awsElasticBlockStore": {"volumeID": "aws://zone-1a/vol-1"}}},
     "PersistentVolumeClaim": {"metadata": {"name": "data", "namespace": "team", "uid": "u"}, "spec": {
         "resources": {"requests": {"storage": "1Gi"}}, "accessModes": ["ReadWriteOnce"], "storageClassName": "c",
         "selector": {"matchLabels": {"a": "b"}}}, "status": {"phase": "Pending"}},
 }  # fmt: skip
+
+
+NEIGHBOURS = [
+    {
+        "metadata": {"name": "s", "namespace": "team", "labels": {"a": "b"}},
+        "spec": {"selector": {"app": "a"}},
+    },
+    {"metadata": {"name": "team", "labels": {"kubernetes.io/metadata.name": "team"}}, "spec": {}},
+]
 
 
 class _Books:
@@ -342,6 +360,7 @@ def read_pods(raw: bytes) -> Any:
             assert 0 <= amount <= MOST_OF_A_RESOURCE
         with cluster.state.draft() as draft:
             PACK.pass_all(PACK.filters, guest(each), draft)
+            draft.volumes.attached.room("ebs.csi.aws.com")
         cluster.state.drop_pod(each.uid)
     return read
 
@@ -371,6 +390,17 @@ def read_topologies(tree: Any) -> Any:
     for each in (*inventory.problems, zones.problem if zones is not None else ""):
         one_line(each)
     return [(card.memory_mib, card.slots, card.index, card.numa) for card in inventory.cards]
+
+
+def read_neighbours(raw: bytes) -> None:
+    """Services and namespaces, whose labels rules about other pods look at."""
+    state, worker = ClusterState(), PodReader().read(decoded(PODS[0], wire.Pod))
+    service, namespace = (msgspec.json.decode(raw, type=kind) for kind in (wire.Service, wire.Namespace))
+    state.services.put(service)
+    state.company.put_namespace(namespace.metadata.name, namespace.metadata.labels)
+    state.services.of(service.metadata.namespace, worker.labels)
+    state.services.drop(service.metadata.namespace, service.metadata.name)
+    assert not list(state.services.names())
 
 
 def read_storage(raw: bytes) -> Any:
@@ -550,6 +580,20 @@ def managed(raw: bytes) -> Any:
     return age
 
 
+def secrets(text: str) -> None:
+    """Of an Authorization header: what is taken for a token can be shown to an apiserver."""
+    token = readers.token_of([text])
+    if isinstance(token, str):
+        assert token.isascii()
+        assert token.isprintable()
+        assert len(token) <= readers.LONGEST_TOKEN
+    assert isinstance(door._password(text), bytes)
+
+
+def served(text: str) -> None:
+    assert "" not in lease._told({"metadata": {"annotations": {names.SERVES: text}}})
+
+
 def plan(text: str) -> Any:
     manifest = {"metadata": {**META, "annotations": {names.PLAN: text}}, "spec": RECORDS[0]["spec"]}
     writer.epoch_of(manifest)
@@ -590,7 +634,15 @@ def parsers(folder: Path) -> list[Parser]:
         Parser("topologies", TREE, read_topologies, TOPOLOGIES,
                ("api/topology.py", "handlers/topology.py", "state/inventory/zones.py", "state/machine.py",
                 "state/zones.py"), (ValidationError,), sane),
-        Parser("storage", BYTES, read_storage, list(STORAGE.values()), ("state/storage.py",), (), sane),
+        Parser("storage", BYTES, read_storage, list(STORAGE.values()), ("state/storage.py", "state/migration.py"), (),
+               sane),
+        Parser("services and namespaces", BYTES, read_neighbours, NEIGHBOURS, ("state/wire.py", "state/services.py"),
+               decoding),
+        Parser("services in a stream", BYTES, streamed(wire.Service), NEIGHBOURS, ("kube/stream.py",)),
+        Parser("namespaces in a stream", BYTES, streamed(wire.Namespace), NEIGHBOURS, ("kube/stream.py",)),
+        Parser("authorizations", TEXT, secrets, ["Bearer a.b-c", "Basic dXNlcjpwYXNz", "bearer x"],
+               ("console/readers.py", "extender/door.py")),
+        Parser("leases", TEXT, served, ["alnair,alnair-best-fit"], ("ledger/lease.py",)),
         Parser("groups", TREE, groups, GROUPS, ("api/podgroup.py", "control/gangs.py", "handlers/podgroup.py"), (),
                _group_stands),
         Parser("horovod jobs", TREE, horovod, JOBS,

@@ -132,7 +132,7 @@ ROOT = Path(alnair.__file__).parent
 # Calls that turn what somebody wrote into something of ours.
 PARSING = re.compile(
     r"orjson\.loads|json\.loads|msgspec\.json\.decode|msgspec\.json\.Decoder|literal_eval|model_validate|yaml\.load"
-    r"|csv\.|fromisoformat|strptime"
+    r"|csv\.|fromisoformat|strptime|urlsplit|b64decode"
 )
 # Not from outside, or by the administrator's hand on a command line only.
 OURS = {
@@ -140,6 +140,7 @@ OURS = {
     "scheduling/catalogue.py": "writes only",
     "cli/cluster.py": "our own child's line",
     "cli/profile.py": "our own writing",
+    "extender/advice.py": "an address on the command line",
 }
 
 

@@ -82,6 +82,8 @@ GCE = "projects/UNSPECIFIED"
         ({"awsElasticBlockStore": {"volumeID": "vol-1"}}, {}, "vol-1"),
         ({"awsElasticBlockStore": {"volumeID": "aws://us-east-1a/vol-1"}}, {}, "vol-1"),
         ({"awsElasticBlockStore": {"volumeID": "aws://us-east-1a/disk"}}, {}, ""),
+        ({"awsElasticBlockStore": {"volumeID": "aws://["}}, {}, ""),
+        ({"awsElasticBlockStore": {"volumeID": "aws://\u2100/vol-1"}}, {}, ""),
         ({"azureDisk": {"diskName": "n", "diskURI": "/u", "kind": "Managed"}}, {}, "/u"),
         ({"azureDisk": {"diskName": "n", "diskURI": "/u", "kind": "Shared"}}, {}, ""),
         ({"cinder": {"volumeID": "c"}}, {}, "c"),
