@@ -39,6 +39,13 @@ RESERVED = {
     names.GPU_SLICES: '[{"name": "main", "slices": []}]',
     ENV_KEY: "GPU-x",
 }
+VAST = {
+    "elastic": {
+        "min": 1,
+        "max": 10_000,
+        "targetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s"},
+    }
+}
 CROWD = {f"example.com/{number}": "" for number in range(1025)}
 GROUPS = right(names.GROUP_PODGROUP, ["podgroups"])
 CARELESS = (
@@ -60,11 +67,11 @@ def forged_record(scheduler: str, **metadata: Any) -> Object:
     }
 
 
-def binding(name: str, target: str, annotations: dict[str, str]) -> Object:
+def binding(name: str, target: str, **metadata: dict[str, str]) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"name": name, "annotations": annotations},
+        "metadata": {"name": name, **metadata},
         "target": {"apiVersion": "v1", "kind": "Node", "name": target},
     }
 
@@ -97,15 +104,20 @@ def attacks(
                     (*rule, "cannot be changed"),
                 )
         for way in (f"{pods}/waits/binding", f"/api/v1/namespaces/{namespace}/bindings"):
-            body = binding("waits", place, {key: value})
+            body = binding("waits", place, annotations={key: value})
             found[f"{way} with {key}"] = (
                 lambda who, way=way, body=body: who.call("POST", way, body),  # type: ignore[misc]
                 ("only Alnair may", ".alnair.bindings"),
             )
     for way in (f"{pods}/waits/binding", f"/api/v1/namespaces/{namespace}/bindings"):
         found[f"{way} with more annotations than a policy can look at"] = (
-            lambda who, way=way: who.call("POST", way, binding("waits", place, CROWD)),  # type: ignore[misc]
+            lambda who, way=way: who.call("POST", way, binding("waits", place, annotations=CROWD)),  # type: ignore[misc]
             ("metadata.annotations: 1025 are too many", "at most 1024", ".alnair.bindings"),
+        )
+        into = binding("waits", place, labels={names.POD_GROUP_LABEL: "team"})
+        found[f"{way} into a group"] = (
+            lambda who, way=way, body=into: who.call("POST", way, body),  # type: ignore[misc]
+            (f"metadata.labels[{names.POD_GROUP_LABEL}]", "no Binding changes that", ".alnair.bindings"),
         )
     for way in ("", "/status"):
         found[f"pods{way}: more annotations than a policy can look at"] = (
@@ -148,6 +160,10 @@ def attacks(
         "a group grown to 10,000": (
             patching(at("podgroups", namespace, "team"), {"spec": {"minMember": 10_000}}),
             ("spec.minMember: 10000", "policies.groupMembers"),
+        ),
+        "a group that may grow to 10,000": (
+            creating(group("vast", min_member=1).with_(lambda it: it.update(spec=VAST)).manifest()),
+            ("spec.elastic.max: 10000", "policies.groupMembers", ".alnair.podgroups"),
         ),
         "more annotations than a policy can look at": (
             creating(asking.annotated(CROWD).manifest()),
@@ -215,7 +231,7 @@ async def in_force(api: Api, namespace: str, scheduler: str, place: str) -> None
     await until_refused(lambda: api.call("POST", f"{at('pods', namespace)}{dry}", asking))
     label = {"metadata": {"labels": {names.POD_GROUP_LABEL: "another"}}}
     await until_refused(lambda: api.patch(f"{at('pods', namespace, 'm-0')}{dry}", label))
-    claim = binding("waits", place, {names.GPU_SLICES: "[]"})
+    claim = binding("waits", place, annotations={names.GPU_SLICES: "[]"})
     await until_refused(lambda: api.call("POST", f"{at('pods', namespace, 'waits', 'binding')}{dry}", claim))
     record = forged_record(scheduler)
     await until_refused(lambda: api.call("POST", f"{at('gpuallocations', namespace)}{dry}", record))
@@ -358,6 +374,23 @@ async def test_pods_that_say_too_much_are_told_so_and_stop_nobody(
             told = await event_about(api, namespace, f"waits-{kind}", "FailedScheduling")
             assert field in told["note"]
         await neighbour(api, cluster, operator, fleet)
+    unharmed(operator)
+
+
+@pytest.mark.shares_operator
+async def test_a_disk_that_no_driver_could_name_stops_nobody_who_has_disks(
+    api: Api, cluster: Access, namespace: str, fleet: Fleet, operator: Operator, tmp_path: Path
+) -> None:
+    (place,) = await fleet.add(node("gpu").with_cards(4))
+    broken = pod("broken").with_volume(awsElasticBlockStore={"volumeID": "aws://["})
+    async with tenant(api, cluster, namespace, tmp_path, GROUPS, roles=["edit"]) as attacker:
+        bound = broken.with_(lambda it: it["spec"].update(nodeName=place))
+        await attacker.create(bound.manifest(), namespace=namespace)
+        async with borrowed(cluster) as other:
+            careful = pod("careful").with_volume(awsElasticBlockStore={"volumeID": "vol-1"})
+            careful = careful.slice(memory_gib=1).by(operator.scheduler).selecting(fleet.selector)
+            await api.create(careful.manifest(), namespace=other)
+            await bound_pods(api, other, 1)
     unharmed(operator)
 
 

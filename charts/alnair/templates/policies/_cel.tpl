@@ -114,6 +114,10 @@ object.metadata.?annotations.orValue({}).exists(key, {{ include "alnair.cel.ourK
 object.metadata.?labels[?'scheduling.x-k8s.io/pod-group'] != oldObject.metadata.?labels[?'scheduling.x-k8s.io/pod-group']
 {{- end -}}
 
+{{- define "alnair.cel.bringsGroup" -}}
+'scheduling.x-k8s.io/pod-group' in object.metadata.?labels.orValue({})
+{{- end -}}
+
 {{- /* The user that this release's operator is. */ -}}
 {{- define "alnair.cel.operator" -}}
 'system:serviceaccount:{{ .Release.Namespace }}:{{ include "alnair.serviceAccount" . }}'
