@@ -22,7 +22,7 @@ from alnair.state.shapes import PodClass, PodShape
 MOST_TALLIES = 1024  # sets of pods that are counted at once; the one asked for longest ago is forgotten
 
 MOST_MEANT = 1024
-MOST_TERMS_MEANT = 200_000  # by all of these
+MOST_WORDS_MEANT = 200_000  # terms and labels in all of these
 
 NOTHING: Mapping[Hashable, Mapping[int, int]] = {}
 
@@ -48,10 +48,11 @@ class Company:
         self._counted_in: defaultdict[str, set[Pods]] = defaultdict(set)  # namespace -> sets that look there
         self._counted_anywhere: set[Pods] = set()
         self._brought: defaultdict[str, dict[Hashable, dict[int, int]]] = defaultdict(dict)
-        self._editions: defaultdict[str, int] = defaultdict(int)  # kind -> grows with every thing new or gone
+        self._edition = 0  # grows with every thing that is new or gone
+        self._editions: dict[str, int] = {}  # kind -> the edition of its last change
         self._keys: defaultdict[str, dict[str, int]] = defaultdict(dict)  # kind -> labels its terms look at
         self._meaning: dict[Hashable, tuple[int, Meant]] = {}
-        self._meant = 0  # terms in it, all told
+        self._meant = 0  # terms and labels in it, all told
         self._namespaces: dict[str, Labels] = {}
         self._visitors: list[tuple[int, PodClass]] = []
         self._away: list[tuple[int, PodClass]] = []
@@ -103,11 +104,13 @@ class Company:
                     del self._brought[kind][thing]
                     self._new_edition(kind, thing, -1)
                     if not self._brought[kind]:
-                        del self._brought[kind]
+                        del self._brought[kind], self._editions[kind]
+                        self._keys.pop(kind, None)
 
     def _new_edition(self, kind: str, thing: Hashable, sign: int) -> None:
         """A thing came that nobody had brought, or the last one of its kind is gone."""
-        self._editions[kind] += 1
+        self._edition += 1
+        self._editions[kind] = self._edition
         term = thing[1] if isinstance(thing, tuple) else thing
         if isinstance(term, PodTerm) and term.pods.selector is not None:
             keys = self._keys[kind]
@@ -193,7 +196,7 @@ class Company:
         key, edition = (kind, pod.namespace, labels), self._editions[kind]
         known = self._meaning.get(key)
         if known is None or known[0] != edition:
-            if len(self._meaning) >= MOST_MEANT or self._meant > MOST_TERMS_MEANT:
+            if len(self._meaning) >= MOST_MEANT or self._meant > MOST_WORDS_MEANT:
                 self._forget_meanings()
             found = tuple(
                 (thing, rows)
@@ -201,7 +204,7 @@ class Company:
                 if self.is_in(_term(thing).pods, pod)
             )
             known = self._meaning[key] = (edition, found)
-            self._meant += len(found)
+            self._meant += len(found) + len(labels)
         return known[1]
 
 

@@ -19,7 +19,7 @@ from alnair.state.shapes import PodShape
 
 FIRST_SECONDS: Final = 60.0
 LONGEST_SECONDS: Final = 1800.0
-MOST_SHAPES: Final = 256
+MOST_SHAPES: Final = 10_000
 REASONS: Final = frozenset(
     {
         "TopologyAffinityError",
@@ -53,20 +53,25 @@ def refused_by_kubelet(pod: Pod) -> bool:
 
 class Refusals:
     """By shape, then by node. `on_change` hears the name of each node where something changed, and whether it is open
-    again."""
+    again.
+
+    A refusal outlives its pod, and a shape may be megabytes: what is kept of it is its hash. Two shapes of one hash
+    would keep off each other's nodes for a while.
+    """
 
     def __init__(self, on_change: Callable[[str, bool], None]) -> None:
-        self._by_shape: dict[PodShape, dict[str, Refusal]] = {}
+        self._by_shape: dict[int, dict[str, Refusal]] = {}  # the one refused longest ago first
         self._on_change = on_change
 
     def of(self, shape: PodShape) -> Mapping[str, Refusal]:
         """Node -> refusal, for the nodes that a pod of this shape is to keep off."""
-        nodes = self._by_shape.get(shape) if self._by_shape else None
+        nodes = self._by_shape.get(hash(shape)) if self._by_shape else None
         return {node: each for node, each in nodes.items() if each.closed} if nodes else {}
 
     def note(self, pod: Pod, now: float) -> float:
         """The kubelet of the pod's node refused it. Returns for how many seconds its like keep off."""
-        nodes = self._by_shape.setdefault(pod.shape, {})
+        nodes = self._by_shape.pop(hash(pod.shape), {})
+        self._by_shape[hash(pod.shape)] = nodes
         times = nodes[pod.node].times + 1 if pod.node in nodes else 1
         seconds = min(FIRST_SECONDS * (1 << min(times - 1, 10)), LONGEST_SECONDS)
         nodes[pod.node] = Refusal(pod.reason, times, now + seconds)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from alnair.api.gpurequest import NO_GPU, GpuRequest
 from alnair.api.peaks import Peak
@@ -26,6 +27,8 @@ NEAR = "near"  # PodTerm: whom it required to be near; others are drawn to it
 LIKES = "likes"  # (weight, PodTerm): whom it would like near (or, below 0, far away)
 DISK = "disk"  # Disk
 CLAIM = "claim"  # "namespace/name" of a PersistentVolumeClaim that the pod names (not one made for it alone)
+
+MOST_PEAKS = 16  # that pods of one shape are told of at once
 
 Tag = tuple[str, Hashable]
 
@@ -154,10 +157,17 @@ class PodShape:
         return self._hash
 
 
-@lru_cache(maxsize=256)
+_with_peaks: WeakKeyDictionary[PodShape, dict[Peak, PodShape]] = WeakKeyDictionary()
+
+
 def with_peak(shape: PodShape, peak: Peak) -> PodShape:
-    """The same, of pods whose like used so much before."""
-    return replace(shape, peak=peak)
+    """The same, of pods whose like used so much before. One object, for as long as there is a pod of that shape."""
+    known = _with_peaks.setdefault(shape, {})
+    if peak not in known:
+        if len(known) >= MOST_PEAKS:
+            known.clear()
+        known[peak] = replace(shape, peak=peak)
+    return known[peak]
 
 
 @dataclass(frozen=True, slots=True)

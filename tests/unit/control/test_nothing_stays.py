@@ -13,6 +13,7 @@ from alnair.api.podgroup import Elastic
 from alnair.control import publishing
 from alnair.control.elastic import members
 from alnair.control.elastic.extent import Extent
+from alnair.control.elastic.sizing import Sizing
 from alnair.control.gangs import Gang, Key
 from alnair.control.horovod import rounds
 from alnair.control.queue import Queue
@@ -109,7 +110,6 @@ class Fitting:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.of: list[int] = []
         self._fitted = curves.fitted
-        monkeypatch.setattr(members, "_curves", members._Curves())
         monkeypatch.setattr(curves, "fitted", self)
 
     def __call__(self, measured: Sequence[tuple[int, float]], usual: Curve) -> Curve:
@@ -127,22 +127,29 @@ def that_told(*throughputs: str) -> Gang:
 
 def test_more_measurements_than_anybody_needs_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     fitting = Fitting(monkeypatch)
-    members.curve_of(that_told(*[",".join(["100@2"] * 600)] * 4), ELASTIC, Extent())
+    members.curve_of(that_told(*[",".join(["100@2"] * 600)] * 4), ELASTIC, Sizing(), Extent())
     assert fitting.of == [members.MOST_MEASURED]
 
 
-def test_the_curves_of_many_gangs_are_kept_and_no_more_points_than_so_many(
+def test_the_curve_of_a_gang_is_made_once_however_many_and_large_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """They are asked for every second, and one of ten thousand members takes some hundredths of it to be made."""
     fitting = Fitting(monkeypatch)
-    gangs = [that_told(f"100@1,{100 + number / 10}@2") for number in range(500)]
-    for _ in range(2):
-        for gang in gangs:
-            members.curve_of(gang, ELASTIC, Extent())
-    assert len(fitting.of) == 500
-    monkeypatch.setattr(members, "MOST_POINTS", 100)
-    members.curve_of(that_told("100@1,250@2"), ELASTIC, Extent())
-    assert len(members._curves._known) == 1
+    vast = ELASTIC.model_copy(update={"max": 10_000})
+    gangs = [(that_told(f"100@1,{100 + number / 10}@2"), vast, Sizing()) for number in range(3)]
+    gangs += [(that_told(f"100@1,{100 + number / 10}@2"), ELASTIC, Sizing()) for number in range(2000)]
+    first = [members.curve_of(*each, Extent()) for each in gangs]
+    again = [members.curve_of(*each, Extent()) for each in gangs]
+    assert all(one is other for one, other in zip(first, again, strict=True))
+    assert len(fitting.of) == len(gangs)
+
+
+def test_a_curve_is_made_anew_when_something_else_was_measured() -> None:
+    sizing = Sizing()
+    slow = members.curve_of(that_told("100@1,110@2"), ELASTIC, sizing, Extent())
+    fast = members.curve_of(that_told("100@1,190@2"), ELASTIC, sizing, Extent())
+    assert slow.at(2) < fast.at(2)
 
 
 async def test_of_a_node_that_is_gone_nothing_is_kept_though_its_topology_was_hard_to_delete(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
+from alnair.api.peaks import Peak
 from alnair.state.pods import Pod
 from alnair.state.refusals import FIRST_SECONDS, LONGEST_SECONDS, MOST_SHAPES, Refusals, refused_by_kubelet
+from alnair.state.shapes import with_peak
 from harness.builders import node, pod
 from unit.builders import Cluster, as_pod, where
 
@@ -86,3 +91,26 @@ def test_shapes_without_end_are_not_remembered_without_end() -> None:
     assert opened == ["a"]
     assert not refusals.of(as_pod(shapes[0]).shape)
     assert refusals.of(as_pod(shapes[-1]).shape)
+
+
+def test_who_was_refused_last_is_remembered_longest() -> None:
+    refusals = Refusals(lambda *_: None)
+    shapes = [pod("p").asking(cpu=f"{number}m") for number in range(1, MOST_SHAPES + 1)]
+    for shape in shapes:
+        refusals.note(failed("OutOfcpu", shape), 0.0)
+    assert refusals.note(failed("OutOfcpu", shapes[0]), 1.0) == 2 * FIRST_SECONDS
+    refusals.note(failed("OutOfcpu", pod("p").asking(cpu="0")), 2.0)
+    assert refusals.of(as_pod(shapes[0]).shape)
+    assert not refusals.of(as_pod(shapes[1]).shape)
+
+
+def test_a_shape_goes_with_its_pods_though_it_was_refused_and_is_known_by_what_it_used() -> None:
+    refusals = Refusals(lambda *_: None)
+    refused = failed("OutOfcpu", pod("p").asking(cpu="7"))
+    shape = weakref.ref(refused.shape)
+    peaked = weakref.ref(with_peak(refused.shape, Peak(cpu=1)))
+    refusals.note(refused, 0.0)
+    assert peaked() is with_peak(refused.shape, Peak(cpu=1))
+    del refused
+    gc.collect()
+    assert (shape(), peaked()) == (None, None)

@@ -8,8 +8,9 @@ on few nodes. Pods without a place go before all others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, islice
 
 from alnair.api.config import Elastic as Settings
@@ -79,59 +80,33 @@ class Sized:
         return (self.elastic.weight or 1.0) * self.curve.at(self.size) * still / settings.horizon_seconds
 
 
-MOST_MEASURED = 1024  # measurements of one gang: more tell nothing new, and are kept below
-MOST_POINTS = 2**20  # of all curves that are kept: 32 MiB
+MOST_MEASURED = 1024  # measurements of one gang: more tell nothing new
 
 
-class _Curves:
-    """Kept by what they were made of, for every gang is asked for its own every second. One has two points or ten
-    thousand, so what is bounded is how many points there are; beyond that all are made anew."""
-
-    def __init__(self) -> None:
-        self._known: dict[Hashable, Curve] = {}
-        self._points = 0
-
-    def get(
-        self, measured: tuple[tuple[int, float], ...], extra: Hashable, make: Callable[[], Curve]
-    ) -> Curve:
-        key = measured, extra
-        curve = self._known.get(key)
-        if curve is None:
-            curve = make()
-            points = len(curve.speeds) + len(measured)
-            if self._points + points > MOST_POINTS:
-                self._known.clear()
-                self._points = 0
-            self._known[key] = curve
-            self._points += points
-        return curve
-
-
-_curves = _Curves()
-
-
+@lru_cache(maxsize=32)
 def _usual(most: int, extent: Extent) -> Curve:
-    return _curves.get(
-        (),
-        (most, extent),
-        lambda: curves.default(most, link=extent.link, node=extent.node, rack=extent.rack),
-    )
+    return curves.default(most, link=extent.link, node=extent.node, rack=extent.rack)
 
 
-def curve_of(gang: Gang, elastic: Elastic, extent: Extent) -> Curve:
-    """From the spec, from what was measured, or else as such work usually speeds up. `extent`: of the cluster."""
-    if elastic.speedup:
-        points = tuple((point.members, point.speedup) for point in elastic.speedup)
-        return _curves.get(points, None, lambda: curves.from_points(points))
+def curve_of(gang: Gang, elastic: Elastic, sizing: Sizing, extent: Extent) -> Curve:
+    """From the spec, from what was measured, or else as such work usually speeds up. `extent`: of the cluster.
+
+    It is asked for every second, so `sizing` keeps it with what it was made of: it goes with its gang."""
+    points = tuple((point.members, point.speedup) for point in elastic.speedup or ())
     cards = max(1, sum(demand.cards for demand in sample(gang).shape.gpu.demands))
     holds = extent.in_members(cards)
     present = gang.present()
     told = (measurements(pod.throughput, size=len(present)) for pod in present if pod.throughput)
-    measured = tuple(islice(chain.from_iterable(told), MOST_MEASURED))
-    usual = _usual(elastic.max, holds)
-    if not measured:
-        return usual
-    return _curves.get(measured, (elastic.max, holds), lambda: curves.fitted(measured, usual))
+    measured = tuple(islice(chain.from_iterable(told), MOST_MEASURED)) if not points else ()
+    made_of = points, measured, elastic.max, holds
+    if sizing.curve is None or sizing.curve[0] != made_of:
+        if points:
+            curve = curves.from_points(points)
+        else:
+            usual = _usual(elastic.max, holds)
+            curve = curves.fitted(measured, usual) if measured else usual
+        sizing.curve = made_of, curve
+    return sizing.curve[1]
 
 
 def take_out(member: Member, state: ClusterState, draft: Draft) -> None:

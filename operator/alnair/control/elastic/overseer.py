@@ -209,7 +209,7 @@ class Overseer:
         else:
             if case.sizing.reason == words.GROWING:
                 case.sizing.failures = 0
-            curve = curve_of(gang, case.elastic, self._extent)
+            curve = curve_of(gang, case.elastic, case.sizing, self._extent)
             return Sized(gang, record, case.elastic, case.sizing, size, curve)
         return None
 

@@ -14,6 +14,7 @@ from typing import Any
 from alnair.api.config import Elastic as Settings
 from alnair.api.podgroup import Elastic
 from alnair.kube.clock import Clock
+from alnair.scheduling.elastic.curves import Curve
 from alnair.scheduling.words import count
 
 LONG_AGO = -math.inf
@@ -56,6 +57,7 @@ class Sizing:
     reported: tuple[object, ...] = ()
     reason: str = NOT_STARTED
     message: str = ""
+    curve: tuple[object, Curve] | None = None  # what it was made of, and the gang's speed-up
 
     def recall(self, status: dict[str, Any], clock: Clock, settings: Settings) -> None:
         """What a predecessor has written. Its words, too, hold until we know better: a new leader has nothing new to
