@@ -37,6 +37,7 @@ WORDS: Final[dict[str, tuple[int, ...]]] = {
     "relabel-node": (0, 1),
     "delete-member": (0, 1, 2),
     "recreate-member": (0, 1, 2),
+    "refuse-member": (0, 1, 2),
     "compete": (0, 1),
     "raise-least": (),
     "lower-least": (),

@@ -20,11 +20,14 @@ from witness.words import Object
 
 if TYPE_CHECKING:
     from chaos.run import Run
+    from chaos.scenario import Team
 
 AWAY_SECONDS: Final = 1.0
 DEAF_SECONDS: Final = 2.0
 """Until watches that were cut have been made again."""
 RETRY_SECONDS: Final = 1
+TIMES_REFUSED: Final = 2
+"""The first Binding and the one that follows it at once."""
 ALL_CORES: Final = "64"
 
 
@@ -125,6 +128,10 @@ async def _hands(run: Run, word: str, number: int) -> bool:
             await _node(run, word, run.stations[number % len(run.stations)])
         case "delete-member" | "recreate-member":
             return await _member(run, number, at_once=word == "recreate-member")
+        case "refuse-member":
+            team, place = _chosen(run, number)
+            name = team.members[place]
+            run.refused[name] = max(run.refused.get(name, 0), TIMES_REFUSED)
         case "compete":
             await _compete(run, run.stations[number % len(run.stations)])
         case _:
@@ -144,14 +151,18 @@ async def _node(run: Run, word: str, station: Station) -> None:
 
 async def _member(run: Run, number: int, *, at_once: bool) -> bool:
     """A pod of the scenario's is deleted; another of its name comes, at once or after a while."""
-    team = run.scenario.teams[number % len(run.scenario.teams)]
-    place = number % len(team.members)
+    team, place = _chosen(run, number)
     if run.scenario.contested or not await run.stage.there(team, place):
         return False
     await run.stage.go(team, (place,))
     if not team.controlled:
         run.mend(0 if at_once else AWAY_SECONDS, lambda: run.stage.come_again(team, place))
     return True
+
+
+def _chosen(run: Run, number: int) -> tuple[Team, int]:
+    team = run.scenario.teams[number % len(run.scenario.teams)]
+    return team, number % len(team.members)
 
 
 async def _compete(run: Run, station: Station) -> None:
