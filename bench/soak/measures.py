@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -25,6 +25,8 @@ everything that Kopf tells it at its start, and reports have caught up, as all h
 GRACE_SECONDS = 30.0
 EXPLAINING_SECONDS = 120.0
 PROBES = 10
+FLOOD_AT_ONCE = 20
+"""Gangs: a probe's own creations wait behind no more than theirs."""
 STEP_SECONDS = 0.5
 SAMPLE_SECONDS = 2.0
 
@@ -109,7 +111,7 @@ async def flood(world: World, size: Size, report: Report) -> dict[str, Any]:
     """How long a gang that fits takes before, while and after `size.flood` gangs come that fit nowhere."""
     before = [await _wait_of_one(world) for _ in range(PROBES)]
     crowds = [world.population.comes(NEVER) for _ in range(size.flood)]
-    coming = asyncio.create_task(world.bring(crowds))
+    coming = asyncio.create_task(_bring_by_and_by(world, crowds))
     during = []
     while not coming.done():
         during.append(await _wait_of_one(world))
@@ -137,6 +139,11 @@ async def flood(world: World, size: Size, report: Report) -> dict[str, Any]:
         "explained_s": round(explained_s, 1),
         "unexplained": silent[:10],
     }
+
+
+async def _bring_by_and_by(world: World, crowds: Sequence[Crowd]) -> None:
+    for first in range(0, len(crowds), FLOOD_AT_ONCE):
+        await world.bring(crowds[first : first + FLOOD_AT_ONCE])
 
 
 async def _wait_of_one(world: World) -> float:
