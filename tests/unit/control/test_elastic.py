@@ -9,7 +9,7 @@ import pytest
 
 from alnair.api.config import Elastic as Settings
 from alnair.control.elastic.elastic import Elastic, called
-from alnair.control.elastic.sizing import OTHERS_WAIT, Sizing
+from alnair.control.elastic.sizing import Sizing
 from alnair.ledger import places
 from alnair.scheduling import search
 from harness.builders import node, pod
@@ -268,20 +268,6 @@ async def test_who_fits_without_anybodys_leaving_is_tried_and_promised_nothing()
         assert not world.leader.loop.promises.made_to(waiting)
         await world.settled()
         assert "w" in world.where()
-
-
-async def test_who_fits_and_sleeps_holds_nobody_up() -> None:
-    async with World(nodes=[N1]) as world:
-        sizer, waiting = await making_room(world)
-        waiting.retry_after = world.clock.now() + 600
-        world.deletes("c", "d")
-        await world.passes(4)
-        waiting.retry_after = world.clock.now() + 600
-        world.leader.loop.touch(waiting)
-        await world.settled()
-        assert "w" not in world.where()
-        sizer.look()
-        assert known(world).reason != OTHERS_WAIT
 
 
 async def test_room_is_kept_until_the_records_of_those_who_left_have_dropped_them() -> None:

@@ -181,10 +181,8 @@ class Elastic:
                 if leaving:
                     self._shrink(leaving, "fits by it", who=gang)
                     self._loop.promises.make(gang, placements, still_shrinking(leaving, self._state))
-                elif gang.retry_after > self._clock.now():
-                    continue  # it fits as it is, and sleeps: others need not wait for that
                 else:
-                    self._loop.touch(gang)
+                    self._loop.touch(gang)  # it fits as it is
             return gang
         return None
 
