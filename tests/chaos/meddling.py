@@ -129,9 +129,7 @@ async def _hands(run: Run, word: str, number: int) -> bool:
         case "delete-member" | "recreate-member":
             return await _member(run, number, at_once=word == "recreate-member")
         case "refuse-member":
-            team, place = _chosen(run, number)
-            name = team.members[place]
-            run.refused[name] = max(run.refused.get(name, 0), TIMES_REFUSED)
+            return await _refuse(run, number)
         case "compete":
             await _compete(run, run.stations[number % len(run.stations)])
         case _:
@@ -157,6 +155,16 @@ async def _member(run: Run, number: int, *, at_once: bool) -> bool:
     await run.stage.go(team, (place,))
     if not team.controlled:
         run.mend(0 if at_once else AWAY_SECONDS, lambda: run.stage.come_again(team, place))
+    return True
+
+
+async def _refuse(run: Run, number: int) -> bool:
+    """As an admission policy would that nobody who schedules has heard of."""
+    team, place = _chosen(run, number)
+    name = team.members[place]
+    if not await run.stage.waits(team, place):
+        return False
+    run.refused[name] = max(run.refused.get(name, 0), TIMES_REFUSED)
     return True
 
 

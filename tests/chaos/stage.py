@@ -109,8 +109,16 @@ class Stage:
         await asyncio.gather(*(self._delete(team.members[place]) for place in members))
 
     async def there(self, team: Team, place: int) -> bool:
+        return await self._find(team, place) is not None
+
+    async def waits(self, team: Team, place: int) -> bool:
+        """It is there, and not bound."""
+        found = await self._find(team, place)
+        return found is not None and not is_bound(found)
+
+    async def _find(self, team: Team, place: int) -> Object | None:
         path = at("pods", self._run.namespace, team.members[place])
-        return await self._hands.persist(lambda: self._api.find(path)) is not None
+        return await self._hands.persist(lambda: self._api.find(path))
 
     async def _delete(self, name: str) -> None:
         await self._hands.delete(at("pods", self._run.namespace, name))

@@ -55,8 +55,8 @@ class Refusals:
     """By shape, then by node. `on_change` hears the name of each node where something changed, and whether it is open
     again.
 
-    A refusal outlives its pod, and a shape may be megabytes: what is kept of it is its hash. Two shapes of one hash
-    would keep off each other's nodes for a while.
+    A refusal outlives its pod, and a shape may be megabytes: what is kept of it is a hash. Two shapes of one hash would
+    keep off each other's nodes for a while. What its like used before is no business of the kubelet's.
     """
 
     def __init__(self, on_change: Callable[[str, bool], None]) -> None:
@@ -65,13 +65,13 @@ class Refusals:
 
     def of(self, shape: PodShape) -> Mapping[str, Refusal]:
         """Node -> refusal, for the nodes that a pod of this shape is to keep off."""
-        nodes = self._by_shape.get(hash(shape)) if self._by_shape else None
+        nodes = self._by_shape.get(shape.as_told) if self._by_shape else None
         return {node: each for node, each in nodes.items() if each.closed} if nodes else {}
 
     def note(self, pod: Pod, now: float) -> float:
         """The kubelet of the pod's node refused it. Returns for how many seconds its like keep off."""
-        nodes = self._by_shape.pop(hash(pod.shape), {})
-        self._by_shape[hash(pod.shape)] = nodes
+        nodes = self._by_shape.pop(pod.shape.as_told, {})
+        self._by_shape[pod.shape.as_told] = nodes
         times = nodes[pod.node].times + 1 if pod.node in nodes else 1
         seconds = min(FIRST_SECONDS * (1 << min(times - 1, 10)), LONGEST_SECONDS)
         nodes[pod.node] = Refusal(pod.reason, times, now + seconds)

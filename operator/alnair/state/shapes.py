@@ -117,6 +117,8 @@ class PodShape:
     tags: tuple[Tag, ...] = field(init=False, compare=False, repr=False)
     selecting: bool = field(init=False, compare=False, repr=False)
     """It has rules about other pods: asks who is where."""
+    as_told: int = field(init=False, compare=False, repr=False)
+    """A hash of what its manifest says: the same whatever its like used."""
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -149,9 +151,9 @@ class PodShape:
             self.mounted_images,
             self.os,
             self.alignment,
-            self.peak,
         )
-        object.__setattr__(self, "_hash", hash(parts))
+        object.__setattr__(self, "as_told", hash(parts))
+        object.__setattr__(self, "_hash", hash((self.as_told, self.peak)))
 
     def __hash__(self) -> int:
         return self._hash

@@ -104,6 +104,13 @@ def test_who_was_refused_last_is_remembered_longest() -> None:
     assert not refusals.of(as_pod(shapes[1]).shape)
 
 
+def test_who_is_known_by_what_its_like_used_keeps_off_too() -> None:
+    refusals = Refusals(lambda *_: None)
+    refused = failed("OutOfcpu")
+    refusals.note(refused, 0.0)
+    assert refusals.of(with_peak(refused.shape, Peak(cpu=1)))
+
+
 def test_a_shape_goes_with_its_pods_though_it_was_refused_and_is_known_by_what_it_used() -> None:
     refusals = Refusals(lambda *_: None)
     refused = failed("OutOfcpu", pod("p").asking(cpu="7"))
