@@ -13,7 +13,7 @@ import numpy as np
 
 from alnair.scheduling.cards import pick
 from alnair.scheduling.plugins.gpu_cards import beyond_any_card, describe
-from alnair.scheduling.plugins.interface import Filter
+from alnair.scheduling.plugins.interface import Filter, without
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.words import agree, amount, count, sentence
 from alnair.state.draft import Draft, Ints
@@ -70,7 +70,7 @@ def node_reasons(pod: PodClass, profile: Profile, draft: Draft) -> str:
     if not len(candidates):
         return "there are no nodes"
     failed = list(first_reasons(pod, profile.filters, draft, candidates))
-    left = np.setdiff1d(candidates, np.concatenate([candidates[:0], *(rows for *_, rows in failed)]))
+    left = without(candidates, np.concatenate([candidates[:0], *(rows for *_, rows in failed)]))
     reasons = [(phrase, len(rows)) for _, phrase, rows in failed]
     reasons += _beyond_rules(pod, profile, draft, left)
     told = "; ".join(agree(number, reason) for reason, number in reasons)

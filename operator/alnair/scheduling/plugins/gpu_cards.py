@@ -21,7 +21,7 @@ from alnair.scheduling.classes import MemberClass
 from alnair.scheduling.model import Model, enough_of
 from alnair.scheduling.plugins import card_packing
 from alnair.scheduling.plugins.cards_that_fit import candidates, chosen, of_allowed_model
-from alnair.scheduling.plugins.interface import Scope
+from alnair.scheduling.plugins.interface import Scope, without
 from alnair.scheduling.words import count, memory
 from alnair.state.alignment import Alignment
 from alnair.state.draft import Bools, Draft, Ints
@@ -78,18 +78,18 @@ class GPUCards:
         gpu = pod.shape.gpu
         with_cards = failed[(draft.card_memory[failed] > 0).any(axis=1) | self._advertised(draft)[failed]]
         reasons = []
-        if len(without := np.setdiff1d(failed, with_cards)):
-            reasons.append(("has no GPUs", without))
+        if len(others := without(failed, with_cards)):
+            reasons.append(("has no GPUs", others))
         rows = with_cards[of_allowed_model(gpu, draft)[with_cards].any(axis=1) | (not gpu.choice.by_model)]
-        if len(others := np.setdiff1d(with_cards, rows)):
+        if len(others := without(with_cards, rows)):
             reasons.append((f"has no GPU of model {gpu.choice}", others))
         if not gpu.from_plugin:
             mine = rows[draft.owned[rows]]
-            if len(others := np.setdiff1d(rows, mine)):
+            if len(others := without(rows, mine)):
                 reasons.append((f"has its GPUs owned by a device plugin, which {_never_gives(gpu)}", others))
             rows = mine
         named = rows[chosen(gpu, draft)[rows].any(axis=1) | (not gpu.choice.by_name)]
-        if len(others := np.setdiff1d(rows, named)):
+        if len(others := without(rows, named)):
             reasons.append(("has none of the GPUs that the pod names", others))
         if any(not demand.whole for demand in gpu.demands):
             return reasons + self._why_no_slice(pod, draft, named)
@@ -99,13 +99,13 @@ class GPUCards:
         reasons = []
         counted = dict(pod.shape.requests).get(names.NVIDIA_GPU, 0)
         fitting = rows[~(self._advertised(draft) & (idle_counted(draft) < counted))[rows]]
-        if len(others := np.setdiff1d(rows, fitting)):
+        if len(others := without(rows, fitting)):
             reasons.append((f"has too few {names.NVIDIA_GPU} left ({counted} needed)", others))
         if whole := tuple(demand for demand in pod.shape.gpu.demands if demand.whole):
             beside = replace(pod.shape.gpu, demands=whole)
             lacking = fitting[~self._enough(beside, draft)[fitting]]
             reasons += self._why_no_whole_card(beside, draft, lacking)
-            fitting = np.setdiff1d(fitting, lacking)
+            fitting = without(fitting, lacking)
         if len(fitting):
             reasons.append((self._largest_slice(pod.shape.gpu, draft, fitting), fitting))
         return reasons
@@ -113,13 +113,13 @@ class GPUCards:
     def _why_no_whole_card(self, gpu: GpuRequest, draft: Draft, rows: Ints) -> list[tuple[str, Ints]]:
         reasons = []
         undisputed = rows[~self._disputed(draft)[rows]]
-        if len(others := np.setdiff1d(rows, undisputed)):
+        if len(others := without(rows, undisputed)):
             reasons.append(
                 ("has GPUs owned by a device plugin, which may give some that pods have from Alnair", others)
             )
         rows = undisputed
         certain = rows[(draft.owned | self._any_would_do(gpu, draft))[rows]]
-        if len(others := np.setdiff1d(rows, certain)):
+        if len(others := without(rows, certain)):
             what = "of several models" if gpu.choice.by_model else "of unknown or too small size"
             reasons.append((f"has GPUs {what} owned by a device plugin, which may give any", others))
         if len(certain):

@@ -16,7 +16,7 @@ from pydantic import Field
 from alnair.api.profiles import Part
 from alnair.scheduling.classes import MemberClass
 from alnair.scheduling.model import Model, domain_trait, stacked
-from alnair.scheduling.plugins.interface import Floats, Scope
+from alnair.scheduling.plugins.interface import Floats, Scope, without
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.selectors import Pods, PodTerm, in_all_of
 from alnair.state.shapes import APART, LIKES, NEAR, PodClass
@@ -83,7 +83,7 @@ class InterPodAffinity:
             lacking = failed[~mask[failed]]
             if len(lacking):
                 reasons.append((told, lacking))
-                failed = np.setdiff1d(failed, lacking)
+                failed = without(failed, lacking)
         return reasons
 
     # -- for the exact search ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from alnair.api import names
 from alnair.scheduling.classes import MemberClass
 from alnair.scheduling.model import Model, enough_of
-from alnair.scheduling.plugins.interface import Scope
+from alnair.scheduling.plugins.interface import Scope, without
 from alnair.scheduling.words import amount
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass
@@ -44,7 +44,7 @@ class NodeResourcesFit:
                 free = amount(resource, max(most, 0))
                 lack = f"has too little {resource} ({amount(resource, needed)} needed, at most {free} free)"
                 reasons.append((lack, lacking))
-                failed = np.setdiff1d(failed, lacking)  # each node is counted once, for its first lack
+                failed = without(failed, lacking)  # each node is counted once, for its first lack
         return reasons
 
     # -- for the exact search ------------------------------------------------------------------------------------

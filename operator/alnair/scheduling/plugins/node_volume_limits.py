@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from alnair.scheduling.plugins.interface import Scope
+from alnair.scheduling.plugins.interface import Scope, without
 from alnair.state.attachments import Handle
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass
@@ -40,7 +40,7 @@ class NodeVolumeLimits:
                 most, left = int(needed[rows].max()), max(int(room[rows].max()), 0)
                 told = f"does not attach more volumes of driver {driver} ({most} needed, at most {left} left)"
                 reasons.append((told, lacking))
-                failed = np.setdiff1d(failed, lacking)
+                failed = without(failed, lacking)
         return reasons
 
     @staticmethod

@@ -14,7 +14,7 @@ import numpy as np
 
 from alnair.scheduling.classes import MemberClass
 from alnair.scheduling.model import KeptDomains, Model, domain_trait, stacked
-from alnair.scheduling.plugins.interface import Floats, Scope
+from alnair.scheduling.plugins.interface import Floats, Scope, without
 from alnair.scheduling.plugins.node_affinity import wanted_nodes
 from alnair.scheduling.plugins.taint_toleration import untainted
 from alnair.state.draft import Bools, Draft, Ints
@@ -69,12 +69,12 @@ class PodTopologySpread:
             unlabelled = failed[draft.label(rule.topology_key)[failed] < 0]
             if len(unlabelled):
                 reasons.append((f"has no label {rule.topology_key} to spread by", unlabelled))
-                failed = np.setdiff1d(failed, unlabelled)
+                failed = without(failed, unlabelled)
             full = failed[~self._allows(rule, rules, pod, draft)[failed]]
             if len(full):
                 told = f"has too many such pods in its {rule.topology_key} already (maxSkew {rule.max_skew})"
                 reasons.append((told, full))
-                failed = np.setdiff1d(failed, full)
+                failed = without(failed, full)
         return reasons
 
     # -- for the exact search ------------------------------------------------------------------------------------

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
-from alnair.scheduling.plugins.interface import Scope
+from alnair.scheduling.plugins.interface import Scope, without
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.shapes import PodClass
 
@@ -39,7 +37,7 @@ class VolumeBinding:
             lacking = failed[failing[draft.rows[failed]]]
             if len(lacking):
                 reasons.append((phrase, lacking))
-                failed = np.setdiff1d(failed, lacking)  # each node is counted once, for its first lack
+                failed = without(failed, lacking)  # each node is counted once, for its first lack
         return reasons
 
     @staticmethod

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from alnair.scheduling.plugins.interface import Scope
+from alnair.scheduling.plugins.interface import Scope, without
 from alnair.state.draft import Bools, Draft, Ints
 from alnair.state.migration import BETA_REGION, BETA_ZONE, BETWEEN_ZONES, REGION, ZONE
 from alnair.state.shapes import PodClass
@@ -40,7 +40,7 @@ class VolumeZone:
             if len(outside):
                 wanted = " or ".join(sorted(values))
                 reasons.append((f"is not in {key}={wanted}, where volume {volume.key} is", outside))
-                failed = np.setdiff1d(failed, outside)
+                failed = without(failed, outside)
         return reasons
 
     @staticmethod
