@@ -163,7 +163,7 @@ def attacks(
         ),
         "a group that may grow to 10,000": (
             creating(group("vast", min_member=1).with_(lambda it: it.update(spec=VAST)).manifest()),
-            ("spec.elastic.max: 10000", "policies.groupMembers", ".alnair.podgroups"),
+            ("spec.elastic.max", "less than or equal to 8192"),
         ),
         "more annotations than a policy can look at": (
             creating(asking.annotated(CROWD).manifest()),

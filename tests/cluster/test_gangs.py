@@ -9,7 +9,7 @@ import pytest
 from alnair.api import names
 from alnair.sandbox.access import Access
 from harness.api import Api, at
-from harness.builders import group, job, node, nodes, pod
+from harness.builders import deployment, group, node, nodes, pod
 from harness.fixtures import Fleet, make_namespace
 from harness.operator import Operator
 from harness.watching import (
@@ -149,13 +149,13 @@ async def test_members_that_come_later_join_a_running_gang(
 
 
 @pytest.mark.delivery(wholeCards="DevicePlugin")
-async def test_a_job_on_a_device_plugins_node_is_counted_not_sliced(
+async def test_a_gang_on_a_device_plugins_node_is_counted_not_sliced(
     api: Api, namespace: str, fleet: Fleet, operator: Operator
 ) -> None:
     await fleet.add(node("plugin").with_cards(4).owned_by("device-plugin"))
     await api.create(group("train", min_member=2).manifest(), namespace=namespace)
     trainer = pod("t").in_group("train").asking(gpu=2).by(operator.scheduler).selecting(fleet.selector)
-    await api.create(job("train", trainer, count=2).manifest(), namespace=namespace)
+    await api.create(deployment("train", trainer, replicas=2).manifest(), namespace=namespace)
 
     record = await record_of_group(api, namespace, "train", phase="Bound")
     assert record["status"]["gpus"] == 4
