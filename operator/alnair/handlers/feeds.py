@@ -114,7 +114,7 @@ class PodFeed:
         return pod.scheduler in self._ledger.schedulers or self._guests(pod)
 
     def _note_refusal(self, pod: Pod) -> None:
-        if pod.node and refused_by_kubelet(pod) and self._ours(pod):
+        if refused_by_kubelet(pod) and self._ours(pod) and _bound_by_us(pod):
             seconds = self._state.refusals.note(pod, self._clock.now())
             self._reports.pod_refused(pod, seconds)
 
@@ -127,6 +127,12 @@ class PodFeed:
         self._state.drop_pod(uid)
         self._roster.drop_pod(uid)
         self._reports.forget_pod(uid)
+
+
+def _bound_by_us(pod: Pod) -> bool:
+    """Every Binding of ours writes its node on the pod, with a record or without, and the chart's policies let nobody
+    else. Who chooses a node past us can have pods refused there at will: that must not keep others' off it."""
+    return bool(pod.node) and pod.annotated_node == pod.node
 
 
 class NodeFeed:

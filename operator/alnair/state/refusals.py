@@ -3,7 +3,7 @@
 A kubelet knows what no book tells (CPUs it keeps for itself, how its NUMA nodes stand by now), and its refusal is final
 for the pod. A controller makes an equal pod at once: sent to the same node it would be refused again, as fast as both
 can go. So the node is left alone by that shape for a while, longer each time. Nothing of this is kept over a restart:
-that costs one refusal more.
+that costs one refusal more. Only refusals of pods that Alnair bound are told here: see `handlers.feeds`.
 
 The clock is the caller's. What must never happen here: a node that is left alone for ever.
 """
