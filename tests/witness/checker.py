@@ -403,7 +403,9 @@ class Checker:
     def _count_outside(self, record: Record, inside: Set[str], *, since: float) -> int:
         """Of its gang, those who are done or have their place elsewhere, or went since then."""
         there = sum(
-            pod.group == record.group and pod.uid not in inside and (_counts(pod) or pod.uid in self._entries)
+            pod.group == record.group
+            and pod.uid not in inside
+            and (_counts(pod) or (pod.uid in self._entries and not pod.terminating))
             for pod in self._pods.values()
         )
         left = self._left.get(record.group, {})
@@ -503,5 +505,6 @@ def _fewest(needs: list[tuple[float, int]], *, since: float, otherwise: int) -> 
 
 
 def _counts(pod: Pod) -> bool:
-    """For its gang, whichever record it is in: it is done, or has its place."""
-    return bool(pod.group) and (pod.succeeded or (pod.living and bool(pod.node)))
+    """For its gang, whichever record it is in: it is done, or has its place, and is not on its way out."""
+    has_place = pod.living and bool(pod.node) and not pod.terminating
+    return bool(pod.group) and (pod.succeeded or has_place)

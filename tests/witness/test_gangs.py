@@ -150,6 +150,22 @@ def test_a_member_that_went_a_moment_ago_counts_for_its_gang_and_one_that_went_l
 
 
 @spares("3: enough members at the commit")
+@breaks("3: enough members at the commit")
+def test_members_in_another_record_count_until_they_are_told_to_go(tale: Tale) -> None:
+    """Their group was made anew, and z is new."""
+    begun(tale, "x", "y")
+    tale.pod("z", group="g")
+    tale.terminating("x")
+    tale.terminating("y")
+    tale.commit("again", "z", group="g", least=1)
+    assert tale.findings == [], "of that the operator may not have heard"
+    tale.gone(RECORDS, "ns/again")
+    tale.wait(GRACE + 1)
+    revision = tale.commit("again", "z", group="g", least=1)
+    assert tale.said() == [(HALF_GANG, revision)]
+
+
+@spares("3: enough members at the commit")
 def test_a_member_that_is_done_counts_for_its_gang(tale: Tale) -> None:
     begun(tale, "x")
     tale.phase("x", "Succeeded")

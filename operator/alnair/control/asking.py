@@ -91,7 +91,8 @@ class Asker:
             # Beyond what it is to have, or the most that it may have, nobody is placed: they are on their way out.
             most = gang.elastic.max if record is None or record.size is None else record.size
             leaving = sum(
-                pod.terminating and not pod.terminal and bool(pod.node) for pod in gang.pods.values()
+                pod.terminating and not pod.terminal and bool(pod.node) and self._is_in(record, pod)
+                for pod in gang.pods.values()
             )
             waiting = waiting[: max(0, most - placed + leaving)]
         if not waiting:
@@ -166,15 +167,22 @@ class Asker:
     def count(self, gang: Gang, own: Record | None) -> tuple[int, int]:
         """How many members have their place or are done with it, and how many of those are not in its own record.
 
-        The others are in the record of an earlier group of that name, or were released when they succeeded.
+        The others are in the record of an earlier group of that name, or were released when they succeeded. Of an
+        earlier group's, those on their way out are nobody's members any more: the gang would start with the few that
+        find a place beside them, and be left with these. (What its own record loses, that record makes good.)
         """
         placed = outside = 0
         for pod in gang.pods.values():
-            record = self._ledger.record_of(pod.uid)
-            if pod.phase == "Succeeded" or (not pod.terminal and (pod.node or record is not None)):
+            inside = self._is_in(own, pod)
+            there = bool(pod.node) or self._ledger.record_of(pod.uid) is not None
+            stays = there and not pod.terminal and (inside or not pod.terminating)
+            if pod.phase == "Succeeded" or stays:
                 placed += 1
-                outside += record is None or record is not own
+                outside += not inside
         return placed, outside
+
+    def _is_in(self, record: Record | None, pod: Pod) -> bool:
+        return record is not None and self._ledger.record_of(pod.uid) is record
 
     def least(self, gang: Gang, record: Record) -> int:
         """How many members the gang's own record needs: those that are done, or in another record, count for it."""

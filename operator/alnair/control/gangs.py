@@ -259,6 +259,11 @@ class Gang:
             observe(now - self.ready_since)
         self.ready_since, self.refusals = None, 0
 
+    def owes_nothing(self) -> None:
+        """Its group is gone: what befell that one is not charged to the next of its name."""
+        self.lost, self.restarts, self.restarted_stamp = 0, 0, ""
+        self.given_up, self.short_since = "", None
+
     def __str__(self) -> str:
         name = self.key[2] if self.is_group else (self.first().name if self.pods else self.key[2])
         return f"{self.key[0]}/{name}"
@@ -335,6 +340,8 @@ class Roster:
         gang = self.gangs.get((group.namespace, names.KIND_PODGROUP, group.name))
         if gang is None:
             return
+        if gang.group is not None and gang.group.uid != group.uid:
+            gang.owes_nothing()
         gang.group = group
         # A status that we wrote ourselves is no reason to try again; annotations change without a new generation.
         if before is None or _asked(before) != _asked(group):
@@ -356,6 +363,7 @@ class Roster:
         gang = self.gangs.get((namespace, names.KIND_PODGROUP, name))
         if gang is not None:
             gang.group = None
+            gang.owes_nothing()
             self._touch(gang)
 
     def keep_groups(self, present: Iterable[tuple[str, str]], known: Iterable[Group]) -> None:

@@ -69,7 +69,7 @@ class Outcomes:
             self._loop.retry_later(gang, told, reason=reason)
 
     def record_settled(self, record: Record) -> None:
-        if (gang := self._gang_of(record)) is not None:
+        if (gang := self._owner_of(record)) is not None:
             gang.short_since, gang.timed_out = None, False
             if gang.ready_since is not None:
                 gang.observe_bind_time(self._clock.now(), self._metrics.bind_seconds.observe)
@@ -78,25 +78,26 @@ class Outcomes:
 
     def members_gone(self, record: Record, gone: list[Member]) -> dict[str, float]:
         """UID -> for how many seconds its place is kept for a replacement."""
-        return self._failures.members_gone(self._gang_of(record), record, gone)
+        return self._failures.members_gone(self._owner_of(record), record, gone)
 
     def record_shrunk(self, record: Record) -> None:
         if (gang := self._gang_of(record)) is not None:
             self._reports.gang_changed(gang)
 
     def record_short(self, record: Record) -> None:
-        if (gang := self._gang_of(record)) is not None:
+        if (gang := self._owner_of(record)) is not None:
             gang.short_since = record.short_since
             self._reports.gang_changed(gang)
 
     def record_rolled_back(self, record: Record, why: str) -> None:
-        if (gang := self._gang_of(record)) is not None:
+        if (gang := self._owner_of(record)) is not None:
             gang.short_since = None
             self._reports.gang_rolled_back(gang, why)
 
     def record_closed(self, record: Record) -> None:
-        if (gang := self._gang_of(record)) is not None:
+        if (gang := self._owner_of(record)) is not None:
             gang.short_since, gang.lost = None, 0
+        if (gang := self._gang_of(record)) is not None:
             self._reports.gang_changed(gang)
             self._loop.touch(gang)
 
@@ -109,9 +110,17 @@ class Outcomes:
         self._reports.cards_changed(record, condition, concerned)
 
     def _gang_of(self, record: Record) -> Gang | None:
+        """Whom its pods belong to, be it by the name of its group only."""
         owner = record.owner
         name = owner.uid if owner.kind == "Pod" else owner.name
         return self._roster.gangs.get((owner.namespace, owner.kind, name))
+
+    def _owner_of(self, record: Record) -> Gang | None:
+        """Whom it was made for. A group that was made anew answers for nothing that befalls its predecessor's record."""
+        gang = self._gang_of(record)
+        if gang is not None and gang.group is not None and gang.group.uid != record.owner.uid:
+            return None
+        return gang
 
     # -- time ----------------------------------------------------------------------------------------------------
 
@@ -140,7 +149,7 @@ class Outcomes:
         """Replacements did not come in time."""
         if record.short_since is None or record.phase != COMMITTED or record.lock.locked():
             return
-        gang = self._gang_of(record)
+        gang = self._owner_of(record)
         group = gang.group if gang is not None else None
         limit = group.timeout_seconds if group is not None else 0
         if group is not None and group.min_member <= len(record.bound()) < record.min_member:
@@ -153,8 +162,8 @@ class Outcomes:
     def _check_places(self, ledger: Ledger, record: Record) -> None:
         """Members that do not come any more. Those that an elastic gang grows by are looked after by its sizing, as
         long as that can read its target, and the gang's record is this one: its group may have been made anew."""
-        gang = self._gang_of(record)
-        sized = gang is not None and gang.elastic is not None and gang.owner == record.owner
+        gang = self._owner_of(record)
+        sized = gang is not None and gang.elastic is not None
         patience = {GROWTH: OVERDUE_SECONDS if sized else 0.0}
         over = [
             place.key

@@ -286,6 +286,25 @@ async def test_members_in_the_record_of_an_earlier_group_of_that_name_count_too(
         assert world.evicted() == []
 
 
+LEAVING = {"deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": 30}
+
+
+async def test_members_of_an_earlier_group_that_are_on_their_way_out_count_no_more() -> None:
+    """Group and pods were deleted and made again under their names: three of four would start beside the old four, and
+    be left alone when those are gone."""
+    async with World(min_member=4) as world:
+        world.pods(*"abcd", on="n1", **LEAVING)
+        world.wrote(BOUND, *"abcd", min_member=4, complete=True, group_uid="uid-of-an-earlier-g")
+        world.pods("e", "f", "g")
+        await world.start()
+        await world.settled()
+        assert world.where().keys() == set("abcd")
+        world.pod("h")
+        await world.settled()
+        assert world.where().keys() == set("abcdefgh")
+        assert (world.said()["minMember"], world.said()["complete"]) == (4, True)
+
+
 @pytest.mark.parametrize(
     ("own", "earlier", "succeeded", "waiting", "planned", "least"),
     [
