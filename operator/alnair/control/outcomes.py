@@ -116,7 +116,7 @@ class Outcomes:
         return self._roster.gangs.get((owner.namespace, owner.kind, name))
 
     def _owner_of(self, record: Record) -> Gang | None:
-        """Whom it was made for. A group that was made anew answers for nothing that befalls its predecessor's record."""
+        """Whom it was made for. A group that was made anew answers for nothing of its predecessor's."""
         gang = self._gang_of(record)
         if gang is not None and gang.group is not None and gang.group.uid != record.owner.uid:
             return None
