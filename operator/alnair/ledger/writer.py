@@ -60,12 +60,13 @@ class RecordWriter:
     def __init__(self, client: Client, lease: Lease) -> None:
         self._client = client
         self._lease = lease
-        self._closed: OrderedDict[str, None] = (
-            OrderedDict()
-        )  # UIDs of objects that we are deleting, or have deleted
+        # UIDs of objects that we are deleting, none of which may be forgotten before its end; and of objects that we
+        # have deleted, for events that come late.
+        self._closing: set[str] = set()
+        self._closed: OrderedDict[str, None] = OrderedDict()
 
     def closed(self, uid: str) -> bool:
-        return uid in self._closed
+        return uid in self._closing or uid in self._closed
 
     async def create(self, record: Record) -> None:
         """Make the object, empty. An object of that name is this owner's: a leftover of an earlier try, taken over."""
@@ -186,7 +187,14 @@ class RecordWriter:
     async def remove(self, path: str, *, uid: str, version: str) -> None:
         """First the deletion, then the finalizer, each naming the version that it means. No refusal ends it: half
         deleted, it would hold its places for ever."""
-        self._close(uid)
+        self._closing.add(uid)
+        try:
+            await self._remove(path, uid=uid, version=version)
+        finally:
+            self._closing.discard(uid)
+            self._close(uid)
+
+    async def _remove(self, path: str, *, uid: str, version: str) -> None:
         deleted = False
         pauses = Pauses()
         while True:

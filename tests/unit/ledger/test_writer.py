@@ -344,6 +344,36 @@ async def test_a_successor_of_a_record_on_its_way_out_waits_for_it() -> None:
         assert ledger_calls(server).count(CREATE) >= 2
 
 
+async def test_a_record_whose_removal_takes_long_is_not_forgotten_for_all_that_go_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or a new commit would take the dying object over, and the removal would then delete a live record."""
+    monkeypatch.setattr(writer, "MOST_CLOSED", 2)
+    async with writing() as (server, write, _):
+        record = await settled(server, write)
+        goes_on = server.delays(DELETE)
+        removing = asyncio.create_task(write.delete(record))
+        await server.until(lambda: DELETE in server.names())
+        for number in range(5):
+            await write.remove(f"{record.collection}/other-{number}", uid=f"other-{number}", version="1")
+        successor = a_record()
+        committing = asyncio.create_task(write.commit(successor, fresh=True))
+        await server.until(lambda: server.names().count(READ) > 1 or COMMIT in server.names())
+        goes_on.set()
+        await asyncio.gather(removing, committing)
+        assert successor.path in server.objects
+        assert says(server, successor)
+
+
+async def test_of_records_that_are_gone_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "MOST_CLOSED", 2)
+    async with writing() as (_, write, _lease):
+        for number in range(5):
+            path = f"{a_record().collection}/other-{number}"
+            await write.remove(path, uid=f"other-{number}", version="1")
+        assert [write.closed(f"other-{number}") for number in range(5)] == [False] * 3 + [True] * 2
+
+
 async def test_labels_and_finalizer_are_put_back() -> None:
     async with writing() as (server, write, _):
         record = a_record()
