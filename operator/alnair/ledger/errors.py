@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 class CommitRefused(Exception):
-    """The apiserver does not accept the record (quota, a namespace on its way out, too large). Nothing was decided."""
+    """The apiserver does not accept the record (quota, a namespace on its way out, too large, its name taken).
+    Nothing was decided."""
 
 
 class RecordMoved(Exception):

@@ -278,6 +278,19 @@ class Record:
             "schedulerName": self.scheduler,
         }
 
+    def differs_from(self, there: dict[str, Any]) -> str:
+        """The first field in which an object of our name is for somebody else; empty if it is this record's."""
+        spec = there.get("spec") or {}
+        owner = spec.get("owner") or {}
+        fields = [(f"owner.{key}", owner.get(key), value) for key, value in self.spec()["owner"].items()]
+        fields.append(("schedulerName", spec.get("schedulerName"), self.scheduler))
+        differences = (
+            f"spec.{field} is {shown(found)}, not {shown(wanted)}"
+            for field, found, wanted in fields
+            if found != wanted
+        )
+        return next(differences, "")
+
     def must_fit(self) -> None:
         """Into one object of etcd. Raises TooLarge."""
         size = len(orjson.dumps(self.status()))

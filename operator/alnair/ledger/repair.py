@@ -65,6 +65,9 @@ async def _repair(ledger: Ledger, record: Record, version: str = "") -> None:
         there = await ledger.writer.read(record.path)
         if there is None:
             return  # the deletion has an event of its own
+        if why := record.differs_from(there):
+            log.error("record %s: an object for somebody else stands there (%s); delete it", record, why)
+            return  # once it is gone, the relist finds ours missing
         meta = there["metadata"]
         stripped = not record.is_marked(meta)
         # Our own last word may be behind what we know, until there is a lull.

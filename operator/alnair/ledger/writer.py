@@ -35,6 +35,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 REFUSALS = 5  # a "forbidden" this often in a row is meant, and not an apiserver that is still starting
 MOST_CLOSED = 4096
 LANDING_SECONDS = 75.0  # the apiserver gives up on a request after 60
+LEAVING_SECONDS = 30.0  # a predecessor goes in two calls, unless somebody's finalizer or policy keeps it
 
 
 class Pauses:
@@ -69,7 +70,8 @@ class RecordWriter:
         return uid in self._closing or uid in self._closed
 
     async def create(self, record: Record) -> None:
-        """Make the object, empty. An object of that name is this owner's: a leftover of an earlier try, taken over."""
+        """Make the object, empty. An object of that name is this owner's, unless its spec says otherwise: a leftover of
+        an earlier try, taken over."""
         await self._create(record)
 
     async def commit(self, record: Record, *, fresh: bool) -> None:
@@ -85,7 +87,7 @@ class RecordWriter:
 
     async def _create(self, record: Record, *, plan: str = "") -> bool:
         """Whether the object is as we sent it; if not, another stood there and was taken over."""
-        pauses, created = Pauses(), False
+        pauses, created, patience = Pauses(), False, 0.0
         while True:
             self._must_lead()
             try:
@@ -96,6 +98,9 @@ class RecordWriter:
                 if refused.reason == "AlreadyExists":
                     if await self._take_over(record):
                         break
+                    patience = patience or time.monotonic() + LEAVING_SECONDS
+                    if time.monotonic() > patience:
+                        raise occupied(record, "is still on its way out; look who keeps it") from refused
                     await pauses.rest()  # a predecessor is on its way out
                 elif may_land(record):
                     await pauses.rest()  # what an earlier try decided may still come to stand there
@@ -252,6 +257,7 @@ class RecordWriter:
             or self.closed(there["metadata"]["uid"])
         ):
             return False
+        must_be_for(record, there)
         record.epoch = await self._must_be_ours(there, record.epoch)
         record.found(there)
         return True
@@ -263,6 +269,7 @@ class RecordWriter:
             record.version = ""
             await self.create(record)
             return False
+        must_be_for(record, there)
         record.epoch = await self._must_be_ours(there, record.epoch)
         if there["metadata"]["uid"] != record.uid:
             log.warning("record %s: another object of that name stands there; taking it over", record)
@@ -316,6 +323,19 @@ def epoch_of(manifest: dict[str, Any]) -> int:
 def may_land(record: Record) -> float:
     """For how many seconds more a creation that decides, and that got no answer, may still land."""
     return max(0.0, record.landing - time.monotonic())
+
+
+def must_be_for(record: Record, there: dict[str, Any]) -> None:
+    """Raises Refused if the object of that name is for somebody else. Its spec can never be changed: filled by us, it
+    would be no record of ours to the next leader."""
+    if why := record.differs_from(there):
+        raise occupied(record, f"is for somebody else: {why}; delete it")
+
+
+def occupied(record: Record, why: str) -> Refused:
+    """As the apiserver would say it, had it known."""
+    message = f"GPUAllocation {record} {why}"
+    return Refused(call=f"POST {record.collection}", status=409, reason="AlreadyExists", message=message)
 
 
 def says_the_same(there: dict[str, Any], ours: dict[str, Any]) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from alnair.api import names
 from alnair.ledger import records
 from alnair.ledger.errors import RecordMoved
-from alnair.ledger.records import BOUND, COMMITTED, Owner
+from alnair.ledger.records import BOUND, COMMITTED, Owner, Record
 from alnair.state.holding import Holding
 from unit.control.world import NAMESPACE, PODS, RECORDS, World, record_name, record_writes
 
@@ -148,6 +148,23 @@ async def test_a_commit_that_is_forbidden_for_good_decides_nothing() -> None:
         assert world.listed() == {}, "what was created for it is gone again"
         assert world.leader.state.holdings == {}
         assert world.leader.gang().refusal_reason == "RecordRefused"
+
+
+async def test_a_gang_whose_records_name_somebody_took_is_told_so_and_placed_once_it_is_free() -> None:
+    async with World() as world:
+        world.pod("a")
+        taken = Record(Owner(names.KIND_PODGROUP, NAMESPACE, "g", "uid-of-g"), "theirs", 1, 1)
+        world.server.put(taken.path, taken.manifest())
+        await world.start()
+        await world.settled()
+        assert world.where() == {}
+        assert world.leader.state.holdings == {}
+        gang = world.leader.gang()
+        assert gang.refusal_reason == "RecordRefused"
+        assert f"GPUAllocation {taken} is for somebody else: spec.schedulerName is 'theirs'" in gang.refusal
+        world.server.remove(taken.path)
+        await world.passes(61)
+        assert world.where() == {"a": "n1"}
 
 
 async def test_a_gang_that_no_object_holds_is_refused_with_a_reason_and_takes_nothing(

@@ -164,6 +164,24 @@ async def test_a_record_deleted_by_hand_is_written_anew_while_its_pods_live() ->
         assert world.said()["phase"] == BOUND
 
 
+async def test_an_object_for_somebody_else_in_a_records_place_is_not_filled_and_ours_comes_back_after_it() -> (
+    None
+):
+    async with World() as world:
+        await settled_gang(world)
+        ours = world.server.objects[RECORD]
+        theirs = {"metadata": {"uid": "theirs"}, "spec": {**ours["spec"], "schedulerName": "theirs"}}
+        world.server.remove(RECORD)
+        world.server.put(RECORD, theirs)
+        await world.settled()
+        assert "status" not in world.server.objects[RECORD]
+        world.server.remove(RECORD)
+        await world.leader.lists_again()
+        await world.settled()
+        assert [each["name"] for each in world.said()["pods"]] == ["a", "b"]
+        assert world.server.objects[RECORD]["spec"] == ours["spec"]
+
+
 async def test_a_record_that_a_fresh_list_lacks_is_written_anew() -> None:
     async with World() as world:
         await settled_gang(world)

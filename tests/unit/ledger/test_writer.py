@@ -134,6 +134,41 @@ async def test_a_leftover_of_an_earlier_try_is_taken_over() -> None:
         assert says(server, record)
 
 
+OTHERS = [
+    ({"schedulerName": "theirs"}, r"spec\.schedulerName is 'theirs', not 'alnair'"),
+    ({"owner": {"kind": "Pod", "name": "g", "uid": "u"}}, r"spec\.owner\.kind is 'Pod', not 'PodGroup'"),
+    ({"owner": {"kind": "PodGroup", "name": "h", "uid": "u"}}, r"spec\.owner\.name is 'h', not 'g'"),
+    ({"owner": {"kind": "PodGroup", "name": "g", "uid": "v"}}, r"spec\.owner\.uid is 'v', not 'u'"),
+    ({"owner": None}, r"spec\.owner\.kind is None, not 'PodGroup'"),
+]
+
+
+@pytest.mark.parametrize(("spec", "why"), OTHERS)
+async def test_a_namesake_for_somebody_else_is_not_filled_and_the_refusal_says_in_what_it_differs(
+    spec: dict[str, object], why: str
+) -> None:
+    """A spec cannot be changed, so the next leader would not find our record in it."""
+    async with writing() as (server, write, _):
+        record = a_record()
+        server.put(record.path, {**record.manifest(), "spec": {**record.spec(), **spec}})
+        with pytest.raises(Refused, match=f"GPUAllocation team/{NAME} .*{why}"):
+            await write.commit(record, fresh=True)
+        assert not record.exists
+        assert ledger_calls(server) == [CREATE, READ]
+
+
+async def test_a_namesake_for_somebody_else_that_came_instead_of_our_object_is_not_filled() -> None:
+    async with writing() as (server, write, _):
+        record = await settled(server, write)
+        server.remove(record.path)
+        theirs = server.put(
+            record.path, {**record.manifest(), "spec": {**record.spec(), "schedulerName": "b"}}
+        )
+        with pytest.raises(Refused, match="schedulerName is 'b'"):
+            await write.write(record)
+        assert server.objects[record.path] == theirs
+
+
 async def test_a_newer_leaders_record_is_left_alone() -> None:
     async with writing() as (server, write, lease):
         record = a_record(epoch=1)
@@ -342,6 +377,20 @@ async def test_a_successor_of_a_record_on_its_way_out_waits_for_it() -> None:
         await write.create(record)
         assert "deletionTimestamp" not in server.objects[record.path]["metadata"]
         assert ledger_calls(server).count(CREATE) >= 2
+
+
+async def test_a_record_that_does_not_go_its_way_out_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All that the plan takes is held meanwhile, and nobody is told why."""
+    monkeypatch.setattr(writer, "LEAVING_SECONDS", 0.02)
+    async with writing() as (server, write, _):
+        record = a_record()
+        stuck = {**record.manifest()["metadata"], "deletionTimestamp": "now", "finalizers": ["theirs"]}
+        server.put(record.path, {**record.manifest(), "metadata": stuck})
+        with pytest.raises(Refused, match=f"GPUAllocation team/{NAME} is still on its way out"):
+            await asyncio.wait_for(write.commit(record, fresh=True), 2)
+        assert not record.exists
 
 
 async def test_a_record_whose_removal_takes_long_is_not_forgotten_for_all_that_go_meanwhile(
