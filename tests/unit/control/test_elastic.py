@@ -144,14 +144,7 @@ async def test_one_search_answers_for_all_gangs_that_are_alike(monkeypatch: pyte
         world.pods("x", "y", like=TRAINER, group="h")
         sizer = await started(world, "a", "b", replicas=2)
         await sizer.looks(2)
-        searched: list[search.Gang] = []
-        place = search.place
-
-        def counted(asked: search.Gang, *rest: Any) -> object:
-            searched.append(asked)
-            return place(asked, *rest)
-
-        monkeypatch.setattr(search, "place", counted)
+        searched = count_searches(monkeypatch)
         await sizer.looks()
         assert len(searched) == 1
         assert known(world).reason == "NoRoom"
@@ -308,3 +301,150 @@ def test_a_gang_of_another_namespace_is_not_named() -> None:
     )
     assert called(waits, ours) == "a gang of another namespace"
     assert called(waits, theirs) == str(waits)
+
+
+ONE_CARD = pod("x").by("alnair").asking(gpu=1)
+
+
+async def all_cards_taken(world: World, *, least: int = 1) -> Sizer:
+    """By an elastic gang that has run for longer than it must not be changed."""
+    world.becomes_elastic(least=least, most=4)
+    sizer = await started(world, "a", "b", "c", "d", replicas=4, stabilizationSeconds=1)
+    await sizer.looks(3)
+    world.clock.pass_(2)
+    return sizer
+
+
+async def nothing_helps(world: World, number: int, *, alike: bool = False) -> None:
+    """So many pods, older than others, that need more cards than a node has; no two are alike unless said so."""
+    for each in range(number):
+        cards = 100 if alike else 100 + each
+        world.pod(f"no{each}", like=pod("no").by("alnair").asking(gpu=cards), group="")
+    await all_refused(world)
+
+
+async def all_refused(world: World) -> None:
+    """Until the loop has found out of everybody who waits that it does not fit."""
+    gangs, loop = world.leader.roster.gangs, world.leader.loop
+    there = sum(path.startswith(PODS) for path in world.server.objects)
+    await world.until(lambda: sum(len(each.pods) for each in gangs.values()) == there)
+    await world.until(
+        lambda: {each for each in gangs.values() if each.waiting()} == {*loop.waiting_for_room()}
+    )
+    await world.settled()
+
+
+def count_searches(monkeypatch: pytest.MonkeyPatch) -> list[search.Gang]:
+    searched: list[search.Gang] = []
+    place = search.place
+
+    def counted(asked: search.Gang, *rest: Any) -> object:
+        searched.append(asked)
+        return place(asked, *rest)
+
+    monkeypatch.setattr(search, "place", counted)
+    return searched
+
+
+def waiting(world: World, name: str) -> Gang:
+    (found,) = [each for each in world.leader.roster.gangs.values() if each.key[2] == f"uid-{name}"]
+    return found
+
+
+YOUNGER = "2026-01-02T00:00:00Z"
+
+
+@pytest.mark.parametrize("alike", [True, False])
+async def test_however_many_wait_that_nothing_helps_who_waits_behind_them_is_helped(alike: bool) -> None:
+    async with World(nodes=[N1]) as world:
+        sizer = await all_cards_taken(world)
+        await nothing_helps(world, 50, alike=alike)
+        world.pod("w", like=ONE_CARD, group="", creationTimestamp=YOUNGER)
+        await all_refused(world)
+        await sizer.looks(4)
+        assert replicas(world) == 3
+        world.deletes("d")
+        await world.settled()
+        assert "w" in world.where()
+
+
+async def test_who_is_behind_many_that_nothing_helps_is_helped_though_the_books_change_all_the_time() -> None:
+    async with World(nodes=[N1]) as world:
+        sizer = await all_cards_taken(world)
+        await nothing_helps(world, 50)
+        world.pod("w", like=ONE_CARD, group="", creationTimestamp=YOUNGER)
+        await all_refused(world)
+        loop = world.leader.loop
+        for _ in range(4):
+            before = {gang: gang.wanted for gang in loop.waiting_for_room()}
+            world.leader.state.free_everywhere()
+            for gang in before:
+                loop.touch(gang)
+            await world.until(lambda: all(gang.wanted is not before[gang] for gang in before))  # noqa: B023
+            await sizer.looks()
+        assert replicas(world) == 3
+
+
+async def test_one_look_makes_a_bounded_number_of_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with World(nodes=[N1]) as world:
+        sizer = await all_cards_taken(world)
+        await nothing_helps(world, 60)
+        searched = count_searches(monkeypatch)
+        made = []
+        for _ in range(6):
+            searched.clear()
+            sizer.look()
+            made.append(len(searched))
+        assert made == [16, 16, 16, 12, 0, 0]
+
+
+async def test_once_nothing_changes_nobody_is_asked_about_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with World(nodes=[N1]) as world:
+        sizer = await all_cards_taken(world)
+        await nothing_helps(world, 40)
+        await sizer.looks(6)
+        searched, written = count_searches(monkeypatch), world.written()
+        await sizer.looks(5)
+        assert not searched
+        assert world.written() == written
+        world.pod("w", like=ONE_CARD, group="", creationTimestamp=YOUNGER)
+        await all_refused(world)
+        await sizer.looks()
+        assert replicas(world) == 3, "and who comes then is asked about at once"
+
+
+async def test_a_gang_that_needs_less_now_is_asked_about_again_though_the_books_are_the_same() -> None:
+    async with World(nodes=[N1]) as world:
+        sizer = await all_cards_taken(world)
+        world.group("h", min_member=5, uid="uid-of-h")
+        world.pods("v", "w", "x", "y", "z", like=ONE_CARD, group="h")
+        await world.settled()
+        await sizer.looks(3)
+        assert replicas(world) == 4
+        version = world.leader.state.version
+        world.group("h", min_member=1, uid="uid-of-h")
+        await world.settled()
+        assert world.leader.state.version == version
+        await sizer.looks(2)
+        assert replicas(world) < 4
+
+
+async def test_who_was_found_to_be_helped_is_helped_first_though_others_are_asked_about_meanwhile() -> None:
+    async with World(nodes=[N1]) as world:
+        world.becomes_elastic(least=1, most=4)
+        sizer = await started(world, "a", "b", "c", "d", replicas=4)
+        await sizer.looks(3)
+        known(world).grown_at = world.clock.now()  # it must not shrink yet
+        await nothing_helps(world, 20)
+        world.pod("first", like=pod("w").by("alnair").asking(gpu=2), group="", creationTimestamp=YOUNGER)
+        await all_refused(world)
+        await sizer.looks(3)
+        assert replicas(world) == 4
+        await nothing_helps(world, 60)
+        world.pod("second", like=ONE_CARD, group="", creationTimestamp=YOUNGER)
+        await all_refused(world)
+        known(world).grown_at -= 61
+        await sizer.looks()
+        assert world.leader.loop.promises.made_to(waiting(world, "first"))
+        assert not world.leader.loop.promises.made_to(waiting(world, "second"))
+        assert replicas(world) == 2

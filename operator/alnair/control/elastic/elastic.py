@@ -25,6 +25,7 @@ from alnair.control.elastic.hope import Hope, worth_exchanging
 from alnair.control.elastic.members import Sized, still_shrinking, take_out
 from alnair.control.elastic.overseer import Overseer
 from alnair.control.elastic.seats import Seats
+from alnair.control.elastic.turns import Turns
 from alnair.control.gangs import Gang, Roster
 from alnair.control.loop import Loop
 from alnair.control.metrics import Metrics
@@ -47,7 +48,7 @@ from alnair.state.pods import Pod
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
-MOST_HELPED = 16  # waiting gangs looked at in one go
+MOST_TRIED = 16  # waiting gangs that there is hope for, in one go
 MOST_LOOKS = 64  # at the room, for one allocation
 FEW_LOOKS = 24  # where members leave as well, which costs more to try out
 AT_ONCE = 32  # members that a gang grows by; the next look gives it more
@@ -91,7 +92,7 @@ class Elastic:
         )
         self._hope = Hope(state=state, asker=loop.asker, profiles=profiles, promises=loop.promises)
         self._changes: deque[float] = deque()  # when
-        self._in_vain: tuple[object, ...] | None = None  # what was asked when nobody could be helped
+        self._turns = Turns()
         self._idle_since: float | None = None  # something fits, ever since
         self._balanced_at = words.LONG_AGO
         self.adopt(settings)
@@ -114,6 +115,7 @@ class Elastic:
     def look(self) -> None:
         """Decide what there is to decide now, and say why the rest is as it is."""
         sized = self._overseer.gangs()
+        self._turns.forget_who_left()
         if sized and not self._spent():
             self._decide(sized)
         self._overseer.report()
@@ -165,16 +167,20 @@ class Elastic:
     def _help_who_waits(self, sized: Sequence[Sized]) -> Gang | None:
         """Who waits and fits, now or later, where members of others leave: then nobody grows."""
         every = self._leavers(sized, at_once=False)
-        waiting = self._loop.waiting_for_room()[:MOST_HELPED] if every else []
-        promised = tuple((gang.key, self._loop.promises.made_to(gang)) for gang in waiting)
-        asked = (self._state.version, len(every), promised)
-        if not waiting or asked == self._in_vain:
-            return None  # nothing has changed since nobody could be helped
-        hopeful = self._hope.to_be_helped(waiting, every)
-        self._in_vain = None if hopeful else asked
-        for gang, question in hopeful:
+        if not every:
+            return None
+        made_to = self._loop.promises.made_to
+        waiting = [gang for gang in self._loop.waiting_for_room() if not made_to(gang)]
+        due = self._turns.due(waiting, (self._state.version, len(every)))
+        answers = self._hope.to_be_helped(due, every, again=self._turns.hopes) if due else {}
+        self._turns.answered(answers)
+        hopeful = [gang for gang in waiting if self._turns.hopes(gang)]
+        for gang in hopeful[:MOST_TRIED]:
+            if (question := answers.get(gang)) is None:
+                return gang  # the next look asks about it, and whoever is behind it has to wait for that
             if self._room_by(gang, question, every) is None:
-                continue  # others must not shrink in vain
+                self._turns.in_vain(gang)  # others must not shrink in vain
+                continue
             leavers = self._leavers(sized, at_once=True)
             if (found := self._fewest(gang, question, leavers)) is not None:
                 leaving, placements = found

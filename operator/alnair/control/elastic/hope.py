@@ -7,7 +7,7 @@ have their turn when these have had theirs. Nothing may wait in here: it scribbl
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from alnair.api.nearness import BadLevel
@@ -25,6 +25,7 @@ from alnair.state.shapes import PodClass
 
 MOST_TOGETHER = 16  # gangs whose sizes are decided on together
 MOST_ASKED = 16  # searches in one go
+MOST_AGAIN = 8  # and so many more, for those that there was hope for
 
 
 class Hope:
@@ -70,31 +71,40 @@ class Hope:
         return known[key]
 
     def to_be_helped(
-        self, waiting: Iterable[Gang], leavers: Sequence[tuple[Sized, Member]]
-    ) -> list[tuple[Gang, Question]]:
-        """Those that would fit if all of these left, in their order."""
-        found: list[tuple[Gang, Question]] = []
+        self, due: Iterable[Gang], leavers: Sequence[tuple[Sized, Member]], *, again: Callable[[Gang], bool]
+    ) -> dict[Gang, Question | None]:
+        """The question of each that would fit if all of these left, None for who would not; the rest was not come to.
+        `due`: in the order in which they wait. `again`: whether there was hope for it before. These have searches of
+        their own: neither they nor those whose turn it is use up the others'."""
+        found: dict[Gang, Question | None] = {}
         known: dict[Hashable, str] = {}
+        left = {True: MOST_AGAIN, False: MOST_ASKED}  # searches
         with self._state.draft() as draft:
             for _, member in leavers:
                 take_out(member, self._state, draft)
-            for gang in waiting:
+            for gang in due:
                 question = self._asker.ask(gang)
-                if not isinstance(question, Question) or question.whole or self._promises.made_to(gang):
-                    continue  # for whom room is on its way needs no more
+                if not isinstance(question, Question) or question.whole:
+                    found[gang] = None
+                    continue
                 pods = question.waiting[: question.missing] if gang.elastic is not None else question.waiting
                 alike = self._alike(gang, [gang.kind(pod) for pod in pods], draft)
                 key = (alike, gang.priority, question.missing) if alike is not None else gang.key
                 if key not in known:
-                    if len(known) == MOST_ASKED:
-                        break
-                    known[key] = self._refusal(gang, self._asker.searched(gang, question, pods), draft)
-                if not known[key]:
-                    found.append((gang, question))
+                    if not left[again(gang)]:
+                        continue
+                    left[again(gang)] -= 1
+                    # Who is alike and behind it has no more room: the same is promised to others, or more.
+                    asked = self._asker.searched(gang, question, pods)
+                    known[key] = self._refusal(gang, asked, draft, promised=True)
+                found[gang] = None if known[key] else question
         return found
 
-    def _refusal(self, gang: Gang, asked: search.Gang, draft: Draft) -> str:
+    def _refusal(self, gang: Gang, asked: search.Gang, draft: Draft, *, promised: bool = False) -> str:
+        """`promised`: what was promised to those before this gang is taken."""
         mark = len(draft.journal)
+        if promised:
+            self._promises.keep(draft, gang)
         verdict = search.place(asked, self._profiles[gang.scheduler], draft)
         draft.wipe(keep=mark)
         return "" if isinstance(verdict, search.Plan) else verdict.message
