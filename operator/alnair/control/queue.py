@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import heapq
 
-import numpy as np
-
 from alnair.control.gangs import Gang, Key
 from alnair.control.profiles import Profiles
+from alnair.control.room import Room
 from alnair.kube.clock import Clock
 from alnair.scheduling.guard import RuleFailed
 from alnair.scheduling.plugins.interface import Waiting
-from alnair.scheduling.profile import Profile
 from alnair.state.cluster import ClusterState, guest
 from alnair.state.draft import Draft
-from alnair.state.shapes import PodClass, PodShape
+from alnair.state.shapes import PodClass
 
 Rank = tuple[int, float, str, Key]
 
@@ -125,13 +123,17 @@ class Queue:
     # -- room ----------------------------------------------------------------------------------------------------
 
     def _look_at_those_waiting(self) -> None:
-        known: dict[tuple[str, PodShape, int], bool] = {}
         with self._state.draft() as draft:
+            room = Room(draft, self._state.freed_at)
+            for gang in self._waiting.values():
+                profile = self._profiles.get(gang.scheduler) if gang.pods else None
+                if profile is not None and gang.refused_at < self._state.freed:
+                    room.awaited(profile, gang.wanted, since=gang.refused_at)
             for gang in self._waiting.values():
                 if not gang.pods:
                     continue
                 if gang.refused_at < self._state.freed:
-                    if self._has_hope(gang, draft, known):
+                    if self._has_hope(gang, draft, room):
                         # Who is undecided is asked another question now, and need not sleep as long as for the same.
                         gang.retry_after = min(gang.retry_after, self._clock.now() + UNDECIDED_SECONDS)
                         self.touch(gang)
@@ -140,7 +142,7 @@ class Queue:
                     self.touch(gang)
                     gang.refused_at = self._state.version
 
-    def _has_hope(self, gang: Gang, draft: Draft, known: dict[tuple[str, PodShape, int], bool]) -> bool:
+    def _has_hope(self, gang: Gang, draft: Draft, room: Room) -> bool:
         """Whether a node that changed since the refusal would take one of its pods. Rules about other pods can change
         their mind anywhere, so where they had a say, or have one now, there is always hope."""
         if gang.minds_company or gang.short_since is not None:
@@ -153,23 +155,13 @@ class Queue:
         if profile is None:
             return False
         try:
-            return self._passes_somewhere(gang, profile, draft, known)
+            return any(
+                any(rule.concerns(pod, draft) for rule in profile.wide_filters)
+                or room.takes(profile, pod, since=gang.refused_at)
+                for pod in gang.wanted
+            )
         except RuleFailed:
             return True  # whoever plans it finds out again, and says so
-
-    def _passes_somewhere(
-        self, gang: Gang, profile: Profile, draft: Draft, known: dict[tuple[str, PodShape, int], bool]
-    ) -> bool:
-        for pod in gang.wanted:
-            if any(rule.concerns(pod, draft) for rule in profile.wide_filters):
-                return True
-            key = (profile.name, pod.shape, gang.refused_at)
-            if key not in known:
-                rows = np.flatnonzero(self._state.freed_at > gang.refused_at)
-                known[key] = bool(profile.pass_all(profile.local_filters, pod, draft.at(rows)).any())
-            if known[key]:
-                return True
-        return False
 
     def _awaits_company(self, gang: Gang, draft: Draft) -> bool:
         """A pod that comes can be what it waits for, as the rules about other pods have it."""

@@ -32,8 +32,10 @@ class ClassShortfall:
 
 
 def why_not(short: Sequence[ClassShortfall], *, fit: int, gang: int, profile: Profile, draft: Draft) -> str:
-    parts = []
+    text = "" if gang == 1 else f"{fit} of {gang} members fit."
     for lack in short:
+        if len(text) > LONGEST:
+            break  # nobody reads further
         missing = min(
             lack.missing, gang - fit
         )  # members beyond those that the gang needs are not what it waits for
@@ -43,9 +45,8 @@ def why_not(short: Sequence[ClassShortfall], *, fit: int, gang: int, profile: Pr
         needs = requirement(lack.pod.shape)
         if in_vain := beyond_any_card(lack.pod.shape.gpu, draft):
             needs += f", {in_vain}"
-        parts.append(f"{who} {needs}, but {node_reasons(lack.pod, profile, draft)}")
-    opening = "" if gang == 1 else f"{fit} of {gang} members fit. "
-    return shortened(opening + " ".join(sentence(part) for part in parts))
+        text += " " + sentence(f"{who} {needs}, but {node_reasons(lack.pod, profile, draft)}")
+    return shortened(text.strip())
 
 
 def shortened(text: str) -> str:

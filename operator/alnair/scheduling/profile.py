@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -60,6 +60,7 @@ class Profile:
     local_scorers: tuple[tuple[Scorer, float], ...] = field(init=False)
     wide_scorers: tuple[tuple[Scorer, float], ...] = field(init=False)
     learners: tuple[Learner, ...] = field(init=False)
+    _awaiting: tuple[Callable[[PodClass, Draft], bool], ...] = field(init=False)
 
     def __post_init__(self) -> None:
         for part, wide in (("local", False), ("wide", True)):
@@ -74,6 +75,10 @@ class Profile:
             self.node_picker,
             self.sorter,
         )
+        awaiting = (
+            rule.awaits if isinstance(rule, Awaiting) else rule.concerns for rule in self.wide_filters
+        )
+        object.__setattr__(self, "_awaiting", tuple(awaiting))
         learners = {id(rule): rule for rule in rules if learns(rule)}
         # Ours first: they learn whatever becomes of the others.
         in_order = sorted(learners.values(), key=lambda rule: isinstance(rule, Guarded))
@@ -98,6 +103,8 @@ class Profile:
         for rule in filters:
             if rule.concerns(pod, draft):
                 mask &= rule.passes(pod, draft)
+                if not mask.any():
+                    break
         return mask
 
     def score(self, pod: PodClass, draft: Draft) -> Floats:
@@ -134,10 +141,7 @@ class Profile:
 
     def awaits_company(self, pod: PodClass, draft: Draft) -> bool:
         """Whether one more pod in the cluster can be what it waits for."""
-        return any(
-            rule.awaits(pod, draft) if isinstance(rule, Awaiting) else rule.concerns(pod, draft)
-            for rule in self.wide_filters
-        )
+        return any(awaits(pod, draft) for awaits in self._awaiting)
 
     def chosen(self, pod: PodClass, draft: Draft, total: Floats) -> int:
         """The row of the node that gets the pod: the first of the best, or whichever the node picker chooses. Where no

@@ -159,6 +159,17 @@ class PodShape:
         return self._hash
 
 
+_kinds: WeakKeyDictionary[PodShape, PodShape] = WeakKeyDictionary()
+
+
+def but_amounts(shape: PodShape) -> PodShape:
+    """What it shares with those that differ from it only in how much they ask for."""
+    kind = _kinds.get(shape)
+    if kind is None:
+        kind = _kinds[shape] = replace(shape, requests=())
+    return kind
+
+
 _with_peaks: WeakKeyDictionary[PodShape, dict[Peak, PodShape]] = WeakKeyDictionary()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +14,7 @@ from alnair.api.topology import NodeResourceTopology
 from alnair.control import loop as control_loop
 from alnair.control.queue import UNDECIDED_SECONDS
 from alnair.scheduling import exact, search
-from alnair.scheduling.plugins.interface import Scope
+from alnair.scheduling.plugins.interface import Filter, Scope
 from alnair.scheduling.profile import Profile, build_all
 from alnair.scheduling.registry import OURS, Offer, Registry
 from alnair.state import wire
@@ -429,3 +431,68 @@ async def test_nobody_waits_for_who_ponders(
         await world.until(lambda: "alone" in world.where())
         assert leader.gang().pondering
         assert set(world.where()) == {"alone"}
+
+
+# -- many who wait -----------------------------------------------------------------------------------------------
+
+
+async def test_who_differs_only_in_how_much_it_asks_for_is_asked_about_together(
+    planned: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+    passes = Profile.pass_all
+
+    def counting(filters: Iterable[Filter], waiting: PodClass, draft: Draft) -> Bools:
+        nonlocal asked
+        asked += 1
+        return passes(filters, waiting, draft)
+
+    async with World(nodes=[FULL]) as world:
+        world.pod("tenant", group="", like=SMALL)
+        await world.start()
+        await world.settled()
+        for cpu in range(4, 54):
+            world.pod(f"large-{cpu}", group="", like=BIG.asking(cpu=str(cpu)))
+        await world.until(lambda: len(planned) == 51)
+        await world.settled()
+        before = Counter(planned)
+        with monkeypatch.context() as patch:
+            patch.setattr(Profile, "pass_all", staticmethod(counting))
+            world.deletes("tenant")
+            await world.settled()
+        assert planned == before, "100m are no hope for anybody"
+        assert asked < 10, "and that is found by asking about the least of them"
+
+
+async def test_the_one_that_fits_is_found_among_many_that_ask_for_more(planned: Counter[str]) -> None:
+    """The least of all that is asked for, cpu of one and memory of another, is asked for by nobody."""
+    async with World(nodes=[node("n1").holding(cpu="100m", memory="1Gi")]) as world:
+        world.pod("tenant", group="", like=SMALL.asking(cpu="100m", memory="1Gi"))
+        await world.start()
+        await world.settled()
+        world.pod("much-memory", group="", like=SMALL.asking(cpu="50m", memory="2Gi"))
+        world.pod("much-cpu", group="", like=SMALL.asking(cpu="200m", memory="512Mi"))
+        world.pod("fitting", group="", like=SMALL.asking(cpu="100m", memory="1Gi"))
+        await world.settled()
+        before = Counter(planned)
+        world.deletes("tenant")
+        await world.settled()
+        assert world.where() == {"fitting": "n1"}
+        assert {name for name in planned if planned[name] != before[name]} == {"fitting"}
+
+
+async def test_a_kubelets_refusal_of_the_smallest_closes_the_node_to_no_other() -> None:
+    async with World(nodes=[node("n1").holding(cpu="1")]) as world:
+        world.pod("tenant", group="", like=SMALL.asking(cpu="1"))
+        await world.start()
+        await world.settled()
+        small, larger = SMALL.asking(cpu="200m"), SMALL.asking(cpu="800m")
+        world.pod("small", group="", like=small)
+        world.pod("larger", group="", like=larger)
+        await world.settled()
+        state = world.leader.state
+        refused = replace(state.pods["uid-small"], node="n1", phase="Failed", reason="OutOfcpu")
+        state.refusals.note(refused, world.clock.now())
+        world.deletes("tenant")
+        await world.settled()
+        assert world.where() == {"larger": "n1"}
