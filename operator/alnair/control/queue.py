@@ -15,6 +15,7 @@ from alnair.control.room import Room
 from alnair.kube.clock import Clock
 from alnair.scheduling.guard import RuleFailed
 from alnair.scheduling.plugins.interface import Waiting
+from alnair.scheduling.profile import Profile
 from alnair.state.cluster import ClusterState, guest
 from alnair.state.draft import Draft
 from alnair.state.shapes import PodClass
@@ -123,26 +124,24 @@ class Queue:
     # -- room ----------------------------------------------------------------------------------------------------
 
     def _look_at_those_waiting(self) -> None:
+        waiting = [(gang, self._profiles.get(gang.scheduler)) for gang in self._waiting.values() if gang.pods]
         with self._state.draft() as draft:
             room = Room(draft, self._state.freed_at)
-            for gang in self._waiting.values():
-                profile = self._profiles.get(gang.scheduler) if gang.pods else None
+            for gang, profile in waiting:
                 if profile is not None and gang.refused_at < self._state.freed:
                     room.awaited(profile, gang.wanted, since=gang.refused_at)
-            for gang in self._waiting.values():
-                if not gang.pods:
-                    continue
+            for gang, profile in waiting:
                 if gang.refused_at < self._state.freed:
-                    if self._has_hope(gang, draft, room):
+                    if self._has_hope(gang, profile, draft, room):
                         # Who is undecided is asked another question now, and need not sleep as long as for the same.
                         gang.retry_after = min(gang.retry_after, self._clock.now() + UNDECIDED_SECONDS)
                         self.touch(gang)
                     gang.refused_at = self._state.version
-                elif gang.refused_at < self._state.arrived and self._awaits_company(gang, draft):
+                elif gang.refused_at < self._state.arrived and self._awaits_company(gang, profile, draft):
                     self.touch(gang)
                     gang.refused_at = self._state.version
 
-    def _has_hope(self, gang: Gang, draft: Draft, room: Room) -> bool:
+    def _has_hope(self, gang: Gang, profile: Profile | None, draft: Draft, room: Room) -> bool:
         """Whether a node that changed since the refusal would take one of its pods. Rules about other pods can change
         their mind anywhere, so where they had a say, or have one now, there is always hope."""
         if gang.minds_company or gang.short_since is not None:
@@ -151,7 +150,6 @@ class Queue:
             )
         if self._may_have_moved(gang):
             return True
-        profile = self._profiles.get(gang.scheduler)
         if profile is None:
             return False
         try:
@@ -163,9 +161,9 @@ class Queue:
         except RuleFailed:
             return True  # whoever plans it finds out again, and says so
 
-    def _awaits_company(self, gang: Gang, draft: Draft) -> bool:
+    @staticmethod
+    def _awaits_company(gang: Gang, profile: Profile | None, draft: Draft) -> bool:
         """A pod that comes can be what it waits for, as the rules about other pods have it."""
-        profile = self._profiles.get(gang.scheduler)
         if profile is None:
             return False
         try:

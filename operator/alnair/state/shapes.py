@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from alnair.api.gpurequest import NO_GPU, GpuRequest
 from alnair.api.peaks import Peak
@@ -160,13 +160,17 @@ class PodShape:
 
 
 _kinds: WeakKeyDictionary[PodShape, PodShape] = WeakKeyDictionary()
+_each_kind: WeakKeyDictionary[PodShape, ref[PodShape]] = WeakKeyDictionary()
 
 
 def but_amounts(shape: PodShape) -> PodShape:
-    """What it shares with those that differ from it only in how much they ask for."""
+    """What it shares with those that differ from it only in how much they ask for. One object for all of them, for as
+    long as there is one: thousands are compared."""
     kind = _kinds.get(shape)
     if kind is None:
-        kind = _kinds[shape] = replace(shape, requests=())
+        kind = replace(shape, requests=())
+        kept = _each_kind.setdefault(kind, ref(kind))()
+        kind = _kinds[shape] = kept if kept is not None else kind
     return kind
 
 
