@@ -20,7 +20,7 @@ from bench.api import Api
 from bench.cluster import OPTIONS, Cluster, running
 from bench.soak import plot
 from bench.soak.measures import Size, flood, recovery, soak
-from bench.soak.population import node
+from bench.soak.population import NEVER, NEVER_ALIKE, node
 from bench.soak.world import World
 from bench.watcher import BindWatcher
 
@@ -46,7 +46,8 @@ async def measure(
             await world.fill(size.pods // 2)
             found: dict[str, Any] = {"recovery": await recovery(world, size, report)}
             if size.flood:
-                found["flood"] = await flood(world, size, report)
+                found["flood"] = await flood(world, size, NEVER, report)
+                found["flood_of_shapes"] = await flood(world, size, NEVER_ALIKE, report)
             report.say(f"{size.pods - world.population.pods} more pods come")
             await world.fill(size.pods)
             found["soak"], samples = await soak(world, size, report)

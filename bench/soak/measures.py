@@ -12,7 +12,7 @@ from typing import Any
 from alnair.sandbox.processes import Child
 from alnair.sandbox.progress import Report
 from bench import manifests
-from bench.soak.population import KINDS, NEVER, Crowd
+from bench.soak.population import KINDS, Crowd, Kind
 from bench.soak.trend import Trend, trend
 from bench.soak.world import GROUPS, World
 from bench.throughput import percentile
@@ -107,10 +107,10 @@ async def _bound(world: World, crowd: Crowd) -> float:
 # -- flood -----------------------------------------------------------------------------------------------------------
 
 
-async def flood(world: World, size: Size, report: Report) -> dict[str, Any]:
-    """How long a gang that fits takes before, while and after `size.flood` gangs come that fit nowhere."""
+async def flood(world: World, size: Size, kind: Kind, report: Report) -> dict[str, Any]:
+    """How long a gang that fits takes before, while and after `size.flood` gangs of a kind come that fits nowhere."""
     before = [await _wait_of_one(world) for _ in range(PROBES)]
-    crowds = [world.population.comes(NEVER) for _ in range(size.flood)]
+    crowds = [world.population.comes(kind) for _ in range(size.flood)]
     coming = asyncio.create_task(_bring_by_and_by(world, crowds))
     during = []
     while not coming.done():
@@ -122,12 +122,11 @@ async def flood(world: World, size: Size, report: Report) -> dict[str, Any]:
         after.append(await _wait_of_one(world))
         await asyncio.sleep(STEP_SECONDS)
     usual = median(before)
-    report.say(
-        f"flood: {usual:.2f} s before, {max(during):.2f} s at worst while it comes, {max(after):.2f} s after"
-    )
+    worst = f"{max(during):.2f} s at worst while it comes, {max(after):.2f} s after"
+    report.say(f"flood of {kind.name}: {usual:.2f} s before, {worst}")
     explained_s, silent = await _explained(world)
     report.say(f"flood: all are told why they wait {explained_s:.0f} s later, but {len(silent)}")
-    world.population.there = [each for each in world.population.there if each.kind is not NEVER]
+    world.population.there = [each for each in world.population.there if each.kind is not kind]
     await world.send_away(crowds)
     return {
         "gangs": size.flood,

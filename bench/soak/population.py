@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from alnair.api import names
@@ -25,6 +25,8 @@ class Kind:
     size: int
     requests: dict[str, str]
     weight: float
+    alike: bool = True
+    """Else each crowd asks for another amount of memory, so that nothing learned of one is of use for the next."""
 
     @property
     def fits(self) -> bool:
@@ -40,6 +42,8 @@ KINDS: Final = (
     Kind("never", 2, {names.NVIDIA_GPU: str(TOO_MANY)}, 1),
 )
 NEVER: Final = KINDS[-1]
+NEVER_ALIKE: Final = replace(NEVER, name="never-alike", alike=False)
+"""As many shapes as gangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class Crowd:
 
     name: str
     kind: Kind
+    number: int
 
     @property
     def pod_names(self) -> list[str]:
@@ -67,7 +72,8 @@ class Crowd:
 
     def pods(self) -> Iterator[Manifest]:
         asked = self.kind.requests
-        resources = {"requests": {"cpu": "100m", "memory": "128Mi", **asked}, "limits": asked}
+        memory_mib = 128 if self.kind.alike else 128 + self.number
+        resources = {"requests": {"cpu": "100m", "memory": f"{memory_mib}Mi", **asked}, "limits": asked}
         labels = {"app": "soak", **({names.POD_GROUP_LABEL: self.name} if self.is_gang else {})}
         for name in self.pod_names:
             yield {
@@ -101,7 +107,7 @@ class Population:
     def comes(self, kind: Kind | None = None) -> Crowd:
         self._number += 1
         drawn = kind or self._chance.choices(KINDS, [each.weight for each in KINDS])[0]
-        crowd = Crowd(f"{drawn.name}-{self._number:06d}", drawn)
+        crowd = Crowd(f"{drawn.name}-{self._number:06d}", drawn, self._number)
         self.there.append(crowd)
         return crowd
 
