@@ -55,9 +55,7 @@ class Replicas:
         lease = await self._api.get(at("leases", self._release.namespace, "alnair"))
         return str(lease["spec"].get("holderIdentity") or "")
 
-    async def befall(self, fault: Fault) -> None:
-        """What happens to the leader."""
-        leader = await self.leader()
+    async def befall(self, leader: Operator, fault: Fault) -> None:
         assert leader.process is not None
         if fault == "kill":
             await asyncio.to_thread(leader.kill)

@@ -1,4 +1,9 @@
-"""One run: as many faults of the leader as are asked for, one after the other, while the history is judged."""
+"""One run: as many faults of the leader as are asked for, one after the other, while the history is judged.
+
+Every second fault strikes as soon as a gang is decided on and not settled, the others whenever they come. After the
+last one nobody comes or goes any more: when all is quiet, no gang may be half bound, and nothing may be written; then
+everybody leaves, and nothing may stay.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +21,11 @@ from failover.load import NAMESPACE, Load
 from failover.replicas import Fault, Replicas
 from harness.api import at
 from witness.checker import Checker
-from witness.findings import KINDS, Finding, Outcome
+from witness.findings import KINDS, NOISE, Finding, Outcome
 from witness.hands import Hands
 from witness.meanwhile import beside, tick
 from witness.plane import Plane
-from witness.words import LEASES, PODS, Change
+from witness.words import GROUPS, LEASES, PODS, RECORDS, Change
 
 NODES: Final = (12, 4)
 """Alnair's own, and a device plugin's."""
@@ -28,6 +33,9 @@ STAND_BY_SECONDS: Final = 4.0
 """A process needs so long to start; a leader that falls before its stand-by is there is another question."""
 PATIENCE_SECONDS: Final = 60.0
 LEAVING_SECONDS: Final = 120.0
+QUIET_SECONDS: Final = 6.0
+"""What an operator says of a gang, and is not heard, it says again five seconds later."""
+SETTLED: Final = "Bound"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +48,23 @@ class Progress:
 
 
 class Judge:
-    """Reads the history, and hears when a pod that came after a moment is bound."""
+    """Reads the history, and hears when a pod that came after a moment is bound, and when a gang is under way."""
 
     def __init__(self, plane: Plane, on_finding: Callable[[Finding], None]) -> None:
         self.checker = Checker(plane.schedulers, delivering=True)
         self.binds = 0
         self.holders: list[str] = []
+        self.under_way: set[str] = set()
+        """Records that are not settled."""
+        self.stirred_at = 0.0
+        """When anything of the load or about it was last written."""
         self._plane = plane
         self._on_finding = on_finding
         self._came: set[str] = set()  # UIDs of pods that were created since `listen`, and are not bound
         self._known: set[str] = set()
         self._listening = False
         self._bound = asyncio.Event()
+        self._begun = asyncio.Event()
 
     async def read(self) -> None:
         told = 0
@@ -60,10 +73,22 @@ class Judge:
             for finding in self.checker.findings[told:]:
                 self._on_finding(finding)
             told = len(self.checker.findings)
-            if change.kind == PODS and change.object is not None:
+            if change.kind in (PODS, RECORDS, GROUPS):
+                self.stirred_at = time.monotonic()
+            if change.kind == RECORDS:
+                self._see_record(change)
+            elif change.kind == PODS and change.object is not None:
                 self._see_pod(change.object["metadata"]["uid"], change.object["spec"].get("nodeName") or "")
             elif change.kind == LEASES and change.key == f"{self._plane.operator.release.namespace}/alnair":
                 self._see_lease(change)
+
+    def _see_record(self, change: Change) -> None:
+        phase = ((change.object or {}).get("status") or {}).get("phase")
+        if change.object is None or phase == SETTLED:
+            self.under_way.discard(change.key)
+        else:
+            self.under_way.add(change.key)
+            self._begun.set()
 
     def _see_pod(self, uid: str, node: str) -> None:
         if uid not in self._known:
@@ -89,6 +114,12 @@ class Judge:
             await self._bound.wait()
         self._listening = False
 
+    async def one_under_way(self) -> None:
+        """Until a gang is being bound, or taken back."""
+        self._begun.clear()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await self._begun.wait()
+
 
 def draw(seed: int, rounds: int) -> list[Fault]:
     """As many kills as pauses, in any order."""
@@ -113,6 +144,7 @@ async def failover(
     load = Load(hands, scheduler=plane.scheduler, seed=seed)
     replicas = Replicas(plane.api, plane.operator.release, folder)
     waits: dict[Fault, list[float]] = {"kill": [], "pause": []}
+    caught = 0
     try:
         async with beside(judge.read(), tick(plane)) as check:
             for station in cluster.stations(*NODES):
@@ -122,8 +154,13 @@ async def failover(
                 for number, fault in enumerate(faults, start=1):
                     await asyncio.sleep(STAND_BY_SECONDS + moments.number(0, 200) / 100)
                     judge.listen()
-                    await replicas.befall(fault)
+                    leader = await replicas.leader()
+                    if number % 2:
+                        await judge.one_under_way()
+                    await replicas.befall(leader, fault)
                     fell = time.monotonic()
+                    await _read_all(plane, check)
+                    caught += bool(judge.under_way)
                     await judge.next_bind()
                     waits[fault].append(time.monotonic() - fell)
                     await replicas.mend()
@@ -131,6 +168,7 @@ async def failover(
                     check_load()
                     so_far = plane.history.revision, len(judge.checker.findings)
                     told(Progress(number, *so_far, waits[fault][-1]))
+            await _at_rest(plane, judge, check)
             await load.all_go()
             await _empty(plane)
             await _read_all(plane, check)
@@ -143,10 +181,11 @@ async def failover(
         "rounds": len(faults),
         "kills": len(waits["kill"]),
         "pauses": len(waits["pause"]),
+        "caught_a_gang": caught,
         "terms": len(judge.holders),
         "revisions": plane.history.count,
         "violations": len(findings),
-        **{kind: sum(finding.kind == kind for finding in findings) for kind in KINDS},
+        **{kind: sum(finding.kind == kind for finding in findings) for kind in (*KINDS, NOISE)},
         "to_bind_p50_s": _percentile(every, 50),
         "to_bind_p99_s": _percentile(every, 99),
         "to_bind_p50_s_by_fault": {
@@ -156,6 +195,19 @@ async def failover(
         "seconds": round(time.monotonic() - began, 1),
     }
     return Outcome(findings, figures)
+
+
+async def _at_rest(plane: Plane, judge: Judge, check: Callable[[], None]) -> None:
+    """Nobody comes or goes: what was begun ends, and then nothing is half done, and nothing is written."""
+    async with asyncio.timeout(LEAVING_SECONDS):
+        while (left := judge.stirred_at + QUIET_SECONDS - time.monotonic()) > 0:
+            check()
+            await asyncio.sleep(left)
+    await _read_all(plane, check)
+    judge.checker.rests(NAMESPACE)
+    await asyncio.sleep(QUIET_SECONDS)
+    await _read_all(plane, check)
+    judge.checker.stirs(NAMESPACE)
 
 
 async def _empty(plane: Plane) -> None:
