@@ -18,6 +18,7 @@ from chaos.slot import Slot
 from harness.api import Api
 from harness.fixtures import install_crds, make_namespace
 from harness.operator import install
+from harness.rights import Note
 from witness.history import History
 from witness.plane import APISERVER_FLAGS, DELIVERY
 
@@ -32,13 +33,21 @@ class Plane:
 
 @asynccontextmanager
 async def start(
-    folder: Path | None = None, *, slots: int = SLOTS, stderr: IO[str] | int | None = None
+    folder: Path | None = None,
+    *,
+    slots: int = SLOTS,
+    stderr: IO[str] | int | None = None,
+    noted: Note | None = None,
 ) -> AsyncIterator[Plane]:
-    """The operators' logs go to the folder; everything is gone again at the end, however it comes."""
+    """The operators' logs go to the folder; everything is gone again at the end, however it comes. `noted`: reads the
+    audit log at the end; without it there is none."""
     async with AsyncExitStack() as stack:
+        audit = noted is not None
         kept = stack.enter_context(
-            KeptControlPlane.start(audit=False, apiserver_flags=APISERVER_FLAGS, stderr=stderr)
+            KeptControlPlane.start(audit=audit, apiserver_flags=APISERVER_FLAGS, stderr=stderr)
         )
+        if noted is not None:
+            stack.callback(noted, kept.access)
         own = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="alnair-")))
         install_crds(kept.access)
         names = [make_namespace(kept.access, f"s{number}") for number in range(1, slots + 1)]

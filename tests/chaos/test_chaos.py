@@ -11,6 +11,7 @@ from chaos.campaign import Campaign, quantile
 from chaos.faults import parse
 from chaos.hunt import hunt
 from chaos.run import Outcome
+from harness.rights import Note
 from witness.findings import MISMATCH, OVER_ALLOCATION
 
 HISTORIES = (
@@ -32,13 +33,13 @@ SOON_CAUGHT = {
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # a minute by itself, but it waits for a machine that has more to do
-async def test_whatever_is_killed_cut_or_repeated_gangs_end_whole(tmp_path: Path) -> None:
+async def test_whatever_is_killed_cut_or_repeated_gangs_end_whole(tmp_path: Path, noted: Note) -> None:
     told: list[str] = []
 
     def failed(outcome: Outcome, _: object) -> None:
         told.append(f"{outcome.history}:\n" + "\n".join(map(str, (*outcome.findings, *outcome.told))))
 
-    async with plane.start(tmp_path, slots=2) as running:
+    async with plane.start(tmp_path, slots=2, noted=noted) as running:
         campaign = Campaign(running, on_failure=failed)
         await campaign.histories(map(parse, HISTORIES))
         figures = campaign.tally.figures(running)

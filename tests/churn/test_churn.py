@@ -14,6 +14,7 @@ from churn import cluster, run
 from churn.kinds import KINDS
 from churn.workload import NAMESPACES, Arrive, Befall, Script
 from conformance.drawing.dice import Dice
+from harness.rights import Note
 from witness import plane
 
 SEED = 100
@@ -23,8 +24,10 @@ NODES = 20
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)  # a minute by itself, but it waits for a machine that has more to do
-async def test_the_ledger_never_lies_while_pods_come_and_go_and_cards_fail(tmp_path: Path) -> None:
-    async with plane.start(tmp_path, namespaces=NAMESPACES) as running:
+async def test_the_ledger_never_lies_while_pods_come_and_go_and_cards_fail(
+    tmp_path: Path, noted: Note
+) -> None:
+    async with plane.start(tmp_path, namespaces=NAMESPACES, noted=noted) as running:
         outcome = await run.churn(running, seed=SEED, pods=PODS, nodes=NODES)
     assert not outcome.findings, "\n".join(str(each) for each in outcome.findings)
     assert outcome.figures["pods"] >= PODS * 0.9

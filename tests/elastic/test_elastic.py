@@ -14,6 +14,7 @@ from conformance.drawing.dice import Dice
 from elastic import cluster, run
 from elastic.jobs import CONTROLLERS, NAMESPACES
 from elastic.script import GANGS, Arrive, Befall, Leave, Script, Step
+from harness.rights import Note
 from witness import plane
 
 SEED = 100
@@ -22,8 +23,10 @@ EVENTS = 60
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)  # three minutes by itself, but it waits for a machine that has more to do
-async def test_elastic_gangs_keep_every_promise_while_everything_comes_and_goes(tmp_path: Path) -> None:
-    async with plane.start(tmp_path, namespaces=NAMESPACES, elastic=run.VALUES) as running:
+async def test_elastic_gangs_keep_every_promise_while_everything_comes_and_goes(
+    tmp_path: Path, noted: Note
+) -> None:
+    async with plane.start(tmp_path, namespaces=NAMESPACES, elastic=run.VALUES, noted=noted) as running:
         outcome = await run.elastic(running, seed=SEED, events=EVENTS)
     assert not outcome.findings, "\n".join(str(each) for each in outcome.findings)
     figures = outcome.figures

@@ -28,16 +28,17 @@ def main() -> int:
 
 async def _run(chosen: argparse.Namespace, folder: Path) -> int:
     screen = Screen()
+    faults = run.draw(chosen.seed, chosen.rounds)
 
     def tell(progress: run.Progress) -> None:
-        done = f"{progress.rounds} of {chosen.rounds} rounds, {progress.revisions} revisions"
+        done = f"{progress.rounds} of {len(faults)} rounds, {progress.revisions} revisions"
         screen.progress(f"{done}, {progress.findings} findings, {progress.seconds:.1f} s to the next bind")
 
     async with plane.start(folder, namespaces=(NAMESPACE,)) as running:
         outcome = await run.failover(
             running,
             seed=chosen.seed,
-            faults=run.draw(chosen.seed, chosen.rounds),
+            faults=faults,
             folder=folder,
             told=tell,
             on_finding=screen.show,
@@ -49,7 +50,12 @@ async def _run(chosen: argparse.Namespace, folder: Path) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m failover", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seed", type=int, default=1, help="draws everything (default: 1)")
-    parser.add_argument("--rounds", type=int, default=100, help="kills and pauses (default: 100)")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=100,
+        help="kills and pauses, beside a fifth as many clean ends (default: 100)",
+    )
     parser.add_argument("--folder", type=Path, help="where the operators' logs go (default: nowhere)")
     return parser
 

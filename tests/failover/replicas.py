@@ -11,7 +11,8 @@ from typing import Final, Literal
 from harness.api import Api, at
 from harness.operator import Operator, Release
 
-Fault = Literal["kill", "pause"]
+Fault = Literal["kill", "pause", "end"]
+"""`end`: a clean one (SIGTERM)."""
 
 FLAGS: Final = ("--lease-duration=5",)
 PATIENCE_SECONDS: Final = 60.0
@@ -59,6 +60,9 @@ class Replicas:
         assert leader.process is not None
         if fault == "kill":
             await asyncio.to_thread(leader.kill)
+        elif fault == "end":
+            leader.ended_on_purpose = True
+            leader.process.send_signal(signal.SIGTERM)
         else:
             self.paused = leader
             os.killpg(leader.process.pid, signal.SIGSTOP)
@@ -71,6 +75,9 @@ class Replicas:
             os.killpg(self.paused.process.pid, signal.SIGCONT)
             await asyncio.to_thread(self.paused.process.wait, PATIENCE_SECONDS)
             self.paused = None
+        for replica in self._replicas:
+            if replica.ended_on_purpose and replica.process is not None:
+                await asyncio.to_thread(replica.process.wait, PATIENCE_SECONDS)
         for replica in self._replicas:
             if not replica.running():
                 self._stand_by(replica)

@@ -122,10 +122,10 @@ class Judge:
 
 
 def draw(seed: int, rounds: int) -> list[Fault]:
-    """As many kills as pauses, in any order."""
+    """As many kills as pauses, and a fifth as many clean ends beside them, in any order."""
     both: tuple[Fault, Fault] = ("kill", "pause")
-    drawn = [both[number % 2] for number in range(rounds)]
-    return Dice(f"failover/{seed}/faults").some(drawn, rounds, rounds)
+    drawn = [both[number % 2] for number in range(rounds)] + ["end"] * (rounds // 5)
+    return Dice(f"failover/{seed}/faults").some(drawn, len(drawn), len(drawn))
 
 
 async def failover(
@@ -143,7 +143,7 @@ async def failover(
     judge = Judge(plane, on_finding)
     load = Load(hands, scheduler=plane.scheduler, seed=seed)
     replicas = Replicas(plane.api, plane.operator.release, folder)
-    waits: dict[Fault, list[float]] = {"kill": [], "pause": []}
+    waits: dict[Fault, list[float]] = {"kill": [], "pause": [], "end": []}
     caught = 0
     try:
         async with beside(judge.read(), tick(plane)) as check:
@@ -153,14 +153,15 @@ async def failover(
             async with beside(load.run()) as check_load:
                 for number, fault in enumerate(faults, start=1):
                     await asyncio.sleep(STAND_BY_SECONDS + moments.number(0, 200) / 100)
-                    judge.listen()
                     leader = await replicas.leader()
                     if number % 2:
                         await judge.one_under_way()
+                    judge.listen()
                     await replicas.befall(leader, fault)
                     fell = time.monotonic()
-                    await _read_all(plane, check)
-                    caught += bool(judge.under_way)
+                    if fault != "end":  # which carries out what it has begun
+                        await _read_all(plane, check)
+                        caught += bool(judge.under_way)
                     await judge.next_bind()
                     waits[fault].append(time.monotonic() - fell)
                     await replicas.mend()
@@ -181,6 +182,7 @@ async def failover(
         "rounds": len(faults),
         "kills": len(waits["kill"]),
         "pauses": len(waits["pause"]),
+        "ends": len(waits["end"]),
         "caught_a_gang": caught,
         "terms": len(judge.holders),
         "revisions": plane.history.count,

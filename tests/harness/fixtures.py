@@ -34,13 +34,23 @@ def cluster(pytestconfig: pytest.Config) -> Access:
 
 
 @pytest.fixture
-def private_cluster(pytestconfig: pytest.Config) -> Iterator[KeptControlPlane]:
+def noted(pytestconfig: pytest.Config) -> rights.Note:
+    """Called before a control plane of the test's own goes: what operators asked of it counts for the whole run."""
+
+    def note(access: Access) -> None:
+        if session := pytestconfig.stash[SHARED].running():
+            rights.note(access, session)
+
+    return note
+
+
+@pytest.fixture
+def private_cluster(noted: rights.Note) -> Iterator[KeptControlPlane]:
     """A control plane of the test's own, for what others must not suffer from: kill(), restart(), start_again()."""
     with KeptControlPlane.start() as kept:
         install_crds(kept.access)
         yield kept
-        if session := pytestconfig.stash[SHARED].running():
-            rights.note(kept.access, session)
+        noted(kept.access)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -24,6 +24,8 @@ from alnair.sandbox.access import Access
 from alnair.sandbox.installation import RELEASE
 
 Right = tuple[str, str, str]  # API group, resource (with its subresource), verb
+Note = Callable[[Access], None]
+"""Reads the audit log of a control plane that is about to go (`fixtures.noted`)."""
 
 CHART = Path(__file__).parents[2] / "charts" / "alnair"
 OPERATOR = re.compile(rf"system:serviceaccount:[^:]+:{RELEASE}")

@@ -16,6 +16,7 @@ from alnair.sandbox.kept import KeptControlPlane
 from harness.api import Api, at
 from harness.fixtures import install_crds, make_namespace
 from harness.operator import Operator, install
+from harness.rights import Note
 from witness.history import History
 
 APISERVER_FLAGS = ("--storage-media-type=application/json", "--etcd-compaction-interval=0")
@@ -50,13 +51,15 @@ async def start(
     namespaces: Sequence[str],
     elastic: dict[str, Any] | None = None,
     stderr: IO[str] | int | None = None,
+    noted: Note | None = None,
 ) -> AsyncIterator[Plane]:
     """Everything runs but the operator, whose log goes to the folder; gone again at the end, however it comes.
 
-    `elastic`: the chart's values of that name.
+    `elastic`: the chart's values of that name. `noted`: reads the audit log at the end; without it there is none.
     """
+    audit = noted is not None
     with (
-        KeptControlPlane.start(audit=False, apiserver_flags=APISERVER_FLAGS, stderr=stderr) as kept,
+        KeptControlPlane.start(audit=audit, apiserver_flags=APISERVER_FLAGS, stderr=stderr) as kept,
         tempfile.TemporaryDirectory(prefix="alnair-") as scratch,
     ):
         install_crds(kept.access)
@@ -76,3 +79,5 @@ async def start(
             finally:
                 operator.kill()
                 await history.close()
+                if noted is not None:
+                    noted(kept.access)
