@@ -49,6 +49,12 @@ def is_whole(record: Record) -> bool:
     return record.satisfied and any(member.bound and not member.gone for member in record.members.values())
 
 
+def _stays(pod: Pod, record: Record | None) -> bool:
+    """It is not on its way out, nor about to be sent there with all that its record lists."""
+    doomed = record is not None and (record.phase == ROLLING_BACK or record.short_since is not None)
+    return not (pod.terminating or doomed)
+
+
 def sample(gang: Gang) -> PodClass:
     """A pod like those that more members would be. Volumes are each pod's own: nobody knows those of one to come."""
     pods = gang.present() or list(gang.pods.values())
@@ -173,10 +179,10 @@ class Asker:
         """
         placed = outside = 0
         for pod in gang.pods.values():
-            inside = self._is_in(own, pod)
-            there = bool(pod.node) or self._ledger.record_of(pod.uid) is not None
-            stays = there and not pod.terminal and (inside or not pod.terminating)
-            if pod.phase == "Succeeded" or stays:
+            record = self._ledger.record_of(pod.uid)
+            inside = record is not None and record is own
+            there = not pod.terminal and (bool(pod.node) or record is not None)
+            if pod.phase == "Succeeded" or (there and (inside or _stays(pod, record))):
                 placed += 1
                 outside += not inside
         return placed, outside

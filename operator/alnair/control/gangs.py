@@ -262,7 +262,7 @@ class Gang:
     def owes_nothing(self) -> None:
         """Its group is gone: what befell that one is not charged to the next of its name."""
         self.lost, self.restarts, self.restarted_stamp = 0, 0, ""
-        self.given_up, self.short_since = "", None
+        self.given_up, self.short_since, self.ready_since, self.retry_after = "", None, None, 0.0
 
     def __str__(self) -> str:
         name = self.key[2] if self.is_group else (self.first().name if self.pods else self.key[2])

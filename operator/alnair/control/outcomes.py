@@ -96,8 +96,9 @@ class Outcomes:
 
     def record_closed(self, record: Record) -> None:
         if (gang := self._owner_of(record)) is not None:
-            gang.short_since, gang.lost = None, 0
+            gang.lost = 0
         if (gang := self._gang_of(record)) is not None:
+            gang.short_since = None  # it may have been this record's when the group was another, or none
             self._reports.gang_changed(gang)
             self._loop.touch(gang)
 
@@ -149,7 +150,7 @@ class Outcomes:
         """Replacements did not come in time."""
         if record.short_since is None or record.phase != COMMITTED or record.lock.locked():
             return
-        gang = self._owner_of(record)
+        gang = self._gang_of(record)
         group = gang.group if gang is not None else None
         limit = group.timeout_seconds if group is not None else 0
         if group is not None and group.min_member <= len(record.bound()) < record.min_member:

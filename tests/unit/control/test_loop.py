@@ -305,6 +305,21 @@ async def test_members_of_an_earlier_group_that_are_on_their_way_out_count_no_mo
         assert (world.said()["minMember"], world.said()["complete"]) == (4, True)
 
 
+async def test_members_of_an_earlier_group_that_is_being_rolled_back_count_no_more() -> None:
+    """A budget holds their eviction up: they are not told to go yet, and will be."""
+    async with World(min_member=4) as world:
+        world.pods(*"abc", on="n1")
+        world.wrote(ROLLING_BACK, *"abc", min_member=4, group_uid="uid-of-an-earlier-g")
+        with world.server.refusing(lambda call: call.path.endswith("/eviction"), 429):
+            world.pod("e")
+            await world.start()
+            await world.until(lambda: world.leader.gang().refusal_reason == "WaitingForMembers")
+            assert world.where().keys() == set("abc")
+            world.pods("f", "g", "h")
+            await world.until(lambda: world.where().keys() == set("abcefgh"))
+            assert world.said()["minMember"] == 4
+
+
 @pytest.mark.parametrize(
     ("own", "earlier", "succeeded", "waiting", "planned", "least"),
     [
