@@ -8,6 +8,7 @@ JSON: {"crash_points", "histories", "revisions", "violations", "recovery_p50_s",
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import sys
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from witness.screen import Screen
 
 
 def main() -> int:
+    faulthandler.enable()  # a run of an hour once ended with SIGABRT and no word
     return uvloop.run(_run(_parser().parse_args()))
 
 
