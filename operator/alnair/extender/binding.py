@@ -87,7 +87,8 @@ class Bindings:
         bound, and what it has decided waits in line: longer than it waits for an answer, if the line has no end."""
         if len(self._under_way) >= MOST_UNDER_WAY:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._fewer.wait(), ROOM_SECONDS)
+                async with asyncio.timeout(ROOM_SECONDS):
+                    await self._fewer.wait()
 
     def adopt_strays(self) -> None:
         """Bound pods with cards of ours that no record knows: their record was lost while nobody led."""

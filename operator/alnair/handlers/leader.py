@@ -45,6 +45,7 @@ from alnair.kube.lull import Lull
 from alnair.ledger import cards, recovery
 from alnair.ledger.lease import LeadershipLost, Lease
 from alnair.ledger.ledger import Ledger
+from alnair.ledger.under_way import end_all
 from alnair.scheduling.guard import RuleFailed
 from alnair.state import wire
 from alnair.state.cluster import ClusterState
@@ -255,7 +256,8 @@ class Leader:
     async def _calm_down(self, on_calm: Callable[[], None]) -> None:
         """Whoever waited for a leader is bound first; what can wait does."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._loop.rested.wait(), RUSH_SECONDS)
+            async with asyncio.timeout(RUSH_SECONDS):
+                await self._loop.rested.wait()
         self._lull.busy(False, who="a new leader")
         self._calm.set()
         on_calm()
@@ -339,9 +341,7 @@ class _Tasks:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for task in self.running:
-            task.cancel()
-        await asyncio.gather(*self.running, return_exceptions=True)
+        await end_all(self.running)
 
 
 async def _raise_when_lost(lease: Lease) -> None:

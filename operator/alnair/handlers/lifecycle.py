@@ -31,6 +31,7 @@ from alnair.handlers.settings import RunSettings
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.clock import Clock
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
+from alnair.ledger.under_way import end_all
 
 log = logging.getLogger(__name__)
 
@@ -101,9 +102,7 @@ class Operator:
                     log.error("stopping: %s", error, exc_info=not isinstance(error, LeadershipLost) and error)
             finally:
                 tasks = (lead, stopped, heart, watching, reading)
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await end_all(tasks)
                 kopf_thread.stop()
                 await console.stop()
                 if self._extender is not None:
@@ -172,7 +171,8 @@ class Operator:
                         log.warning("waiting for the kinds of %s; are its CRDs installed? %s", version, error)
                     await asyncio.sleep(1)
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._unhurried.wait(), KOPF_SECONDS)
+            async with asyncio.timeout(KOPF_SECONDS):
+                await self._unhurried.wait()
         kopf_thread.start()
 
     async def _heartbeat(self) -> None:

@@ -56,6 +56,8 @@ class Lull:
         left = deadline - self._clock.now()
         if left > 0 and not self._quiet.is_set():
             try:
-                await asyncio.wait_for(self._quiet.wait(), left)
+                # Not wait_for: before Python 3.12 it forgets that it was cancelled if it becomes quiet just then.
+                async with asyncio.timeout(left):
+                    await self._quiet.wait()
             except TimeoutError:
                 return

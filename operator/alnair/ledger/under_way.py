@@ -8,12 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from alnair.ledger.lease import LeadershipLost
 
 log = logging.getLogger(__name__)
+
+
+AGAIN_SECONDS = 1.0
+
+
+async def end_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancelled until they are over. Once may not be enough: who is cancelled at the moment at which what it waits for
+    comes, or fails, may never hear of it (asyncio.TaskGroup; rules of third parties), and a process that has lost its
+    lease would stay for ever, as no stand-by and no leader."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=AGAIN_SECONDS)
+    # What they failed of was told, or is of no interest any more.
 
 
 class UnderWay:
@@ -59,6 +74,4 @@ class UnderWay:
 
     async def close(self) -> None:
         """Stop where we are. Whatever is half done is finished by the next leader from the records."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_all(self._tasks)

@@ -40,6 +40,8 @@ EXPECTED = (
     OSError,
     ValueError,
 )
+NO_MORE = ""
+"""In place of a command: the owner is gone."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,8 +80,9 @@ def _keep(chosen: argparse.Namespace, commands: queue.SimpleQueue[str]) -> NoRet
         control_plane = ControlPlane(folder.path, binaries, options)
         control_plane.start()
         _say(control_plane.access.to_json())
-        while True:
-            _obey(commands.get(), control_plane)
+        while line := commands.get():
+            _obey(line, control_plane)
+        raise SystemExit(0)
     finally:
         # A second signal must not leave half of it behind.
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -113,6 +116,9 @@ def _listen(commands: queue.SimpleQueue[str]) -> None:
     """In a thread of its own, because the owner may die while the main thread compiles or starts programs."""
     for line in sys.stdin:
         commands.put(line)
+    commands.put(
+        NO_MORE
+    )  # a signal that comes a moment before the main thread waits for commands does not wake it
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -111,3 +111,22 @@ async def test_who_got_a_slot_looks_again_whether_it_is_quiet() -> None:
     assert len(errands.done) == lull.ERRANDS
     place.busy(False)
     await asyncio.gather(*tasks)
+
+
+@pytest.mark.parametrize("between", range(5))
+async def test_who_is_cancelled_at_the_moment_when_it_becomes_quiet_hears_of_it(between: int) -> None:
+    """As where a lease is lost: binds fail, so that it is quiet, and then everybody is cancelled."""
+    place = Lull(HandClock())
+    place.busy(True)
+
+    async def wait() -> None:
+        async with place.errand():
+            await asyncio.Event().wait()
+
+    waiting = asyncio.create_task(wait())
+    await turns()
+    place.busy(False)
+    await turns(between)
+    waiting.cancel()
+    await turns()
+    assert waiting.cancelled()

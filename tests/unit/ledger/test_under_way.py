@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
+from alnair.ledger import under_way as room
 from alnair.ledger.lease import LeadershipLost
-from alnair.ledger.under_way import UnderWay
+from alnair.ledger.under_way import UnderWay, end_all
 
 
 async def test_a_clean_end_waits_for_what_is_being_placed_and_for_nothing_that_can_wait() -> None:
@@ -54,3 +55,21 @@ async def test_a_lost_lease_is_told_and_a_mistake_is_only_logged(caplog: pytest.
     under_way.spawn(fails(LeadershipLost("gone")), "bind")
     with pytest.raises(LeadershipLost):
         await under_way.failure
+
+
+async def test_who_does_not_hear_of_its_end_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "AGAIN_SECONDS", 0.01)
+    heard = 0
+
+    async def deaf() -> None:
+        nonlocal heard
+        while heard < 3:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                heard += 1
+
+    task = asyncio.create_task(deaf())
+    await asyncio.sleep(0)
+    await end_all([task])
+    assert (heard, task.done()) == (3, True)
