@@ -31,7 +31,6 @@ from alnair.handlers.settings import RunSettings
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.clock import Clock
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
-from alnair.ledger.under_way import end_all
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +101,9 @@ class Operator:
                     log.error("stopping: %s", error, exc_info=not isinstance(error, LeadershipLost) and error)
             finally:
                 tasks = (lead, stopped, heart, watching, reading)
-                await end_all(tasks)
+                for task in tasks:  # once: who leads lets what is under way come to its end
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
                 kopf_thread.stop()
                 await console.stop()
                 if self._extender is not None:
