@@ -27,8 +27,10 @@ async def end_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
     while left:
         for task in left:
             task.cancel()
-        _, left = await asyncio.wait(left, timeout=AGAIN_SECONDS)
-    # What they failed of was told, or is of no interest any more.
+        ended, left = await asyncio.wait(left, timeout=AGAIN_SECONDS)
+        for task in ended:
+            if not task.cancelled():
+                task.exception()  # looked at, or asyncio would complain: nobody cares any more
 
 
 class UnderWay:
