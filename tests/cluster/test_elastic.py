@@ -261,7 +261,7 @@ async def test_old_fault_a_job_could_exceed_its_max(
     await until_size(api, namespace, "train", 5)
     await api.until(at("statefulsets", namespace, "train"), lambda it: it["spec"]["replicas"] == 5)
     begun = await api.get(at("pods", namespace))
-    assert len(await bound_now(api, namespace)) == 5
+    await bound_pods(api, namespace, 5)
     await scale_by_hand(api, namespace, "train", 7)
     await event_about(api, namespace, "train", "OutOfBounds")
     await api.until(at("statefulsets", namespace, "train"), lambda it: it["spec"]["replicas"] == 5)

@@ -55,13 +55,14 @@ def claim(path: Path | None) -> Folder:
 
 def keeper_of(path: Path) -> int | None:
     """The process that keeps the sandbox in a folder; None when none lives there."""
-    if not (path / MARK).is_file():
-        return None
-    lock = try_lock(path / MARK)
-    if lock is not None:
-        os.close(lock)
-        return None
-    text = (path / MARK).read_text("ascii").strip()
+    try:
+        lock = try_lock(path / MARK, make=False)
+        if lock is not None:
+            os.close(lock)
+            return None
+        text = (path / MARK).read_text("ascii").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None  # it may be removed while we look
     return int(text) if text.isdigit() else None
 
 

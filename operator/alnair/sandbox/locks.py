@@ -21,9 +21,10 @@ def file_lock(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def try_lock(path: Path) -> int | None:
-    """Takes the lock and returns its descriptor, to be held for life; None when another process has it."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def try_lock(path: Path, *, make: bool = True) -> int | None:
+    """Takes the lock and returns its descriptor, to be held for life; None when another process has it. Without `make`
+    FileNotFoundError where there is none."""
+    handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if make else 0), 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
