@@ -124,7 +124,7 @@ hunt: venv control-plane ## Operators with one bug each let loose on the scenari
 soak: venv control-plane ## Recovery, a flood, and pods coming and going on 2,000 nodes (MINUTES=10); last line is JSON
 	@$(BIN)/python -m bench.soak --minutes=$(MINUTES) --seed=$(SEED) --plot=docs/bench/soak.svg
 
-chaos: venv control-plane ## Kills at every write, then drawn fault histories, 50 min (SEED=n RUNS=n HISTORIES=only; REPLAY='gang-4 3:kill-after'; FOLDER=for logs)
+chaos: venv control-plane ## Kills at every write, then drawn fault histories, about 55 min (SEED=n RUNS=n HISTORIES=only; REPLAY='gang-4 3:kill-after'; FOLDER=for logs)
 	@PYTHONPATH=tests $(BIN)/python -m chaos --seed=$(SEED) --runs=$(RUNS) $(if $(HISTORIES),--histories-only) $(if $(REPLAY),--replay='$(REPLAY)') $(if $(FOLDER),--folder='$(FOLDER)')
 
 clean: ## Remove what make wrote in the work tree (the compiled control plane in the cache folder stays)

@@ -180,7 +180,7 @@ class Asker:
         placed = outside = 0
         for pod in gang.pods.values():
             record = self._ledger.record_of(pod.uid)
-            inside = record is not None and record is own
+            inside = self._is_in(own, pod)
             there = not pod.terminal and (bool(pod.node) or record is not None)
             if pod.phase == "Succeeded" or (there and (inside or _stays(pod, record))):
                 placed += 1
