@@ -1,8 +1,9 @@
 """Whose turn it is to be asked about, of those that wait for room.
 
-One look cannot ask about all of them. So it goes on where the last one stopped, and when everybody was asked about, a
-new turn begins, unless nothing has changed since the last one began. Thus nobody is hidden by those before it whom
-nothing helps, however many they are and however often the books change; and at rest nobody is asked about at all.
+One look cannot ask about all of them. So it goes on where the last one stopped, and when everybody was asked about who
+waited at the beginning, a new turn begins, unless nothing has changed since then. Thus nobody is hidden by those before
+it whom nothing helps, however many they are and however often the books change, nor by those who come meanwhile; and at
+rest nobody is asked about at all.
 
 Who was found to be helped, and has not been yet, is asked about in every look, lest somebody behind it gets its room
 while others have their turn.
@@ -21,21 +22,23 @@ MOST_AT_ONCE = 128  # of both kinds: even to tell who is alike takes time
 class Turns:
     def __init__(self) -> None:
         self._books: object = None  # as they were when this turn began
+        self._turn: set[Gang] = set()  # who waited then
         self._asked: dict[Gang, object] = {}  # in this turn; `wanted` of each, which every refusal makes anew
         self._hopeful: set[Gang] = set()
 
     def due(self, waiting: Sequence[Gang], books: object) -> list[Gang]:
         """Who is to be asked about now, in the order of `waiting`."""
-        if all(gang in self._asked for gang in waiting) and (
-            books != self._books or any(gang.wanted is not self._asked[gang] for gang in waiting)
-        ):
+        over = all(gang in self._asked for gang in waiting if gang in self._turn)
+        if over and (books != self._books or self._wants_change(waiting)):
             self._asked.clear()
-        if not self._asked:
-            self._books = books
+            self._books, self._turn = books, set(waiting)
         again = islice((gang for gang in waiting if gang in self._hopeful), MOST_AT_ONCE)
         others = (gang for gang in waiting if gang not in self._asked and gang not in self._hopeful)
         chosen = {*again, *islice(others, MOST_AT_ONCE)}
         return [gang for gang in waiting if gang in chosen]
+
+    def _wants_change(self, waiting: Sequence[Gang]) -> bool:
+        return any(gang.wanted is not self._asked.get(gang, gang.wanted) for gang in waiting)
 
     def answered(self, answers: Mapping[Gang, object | None]) -> None:
         """None: nothing helps it."""
@@ -53,4 +56,5 @@ class Turns:
 
     def forget_who_left(self) -> None:
         self._asked = {gang: wanted for gang, wanted in self._asked.items() if gang.pods}
+        self._turn = {gang for gang in self._turn if gang.pods}
         self._hopeful = {gang for gang in self._hopeful if any(pod.waiting for pod in gang.pods.values())}
