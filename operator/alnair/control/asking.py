@@ -50,9 +50,9 @@ def is_whole(record: Record) -> bool:
 
 
 def _stays(pod: Pod, record: Record | None) -> bool:
-    """It is not on its way out, nor about to be sent there with all that its record lists."""
-    doomed = record is not None and (record.phase == ROLLING_BACK or record.short_since is not None)
-    return not (pod.terminating or doomed)
+    """It is not on its way out, nor may it be sent there with all that its record lists, which has to be whole."""
+    secure = record is None or (record.satisfied and record.phase != ROLLING_BACK)
+    return secure and not pod.terminating
 
 
 def sample(gang: Gang) -> PodClass:
@@ -174,8 +174,9 @@ class Asker:
         """How many members have their place or are done with it, and how many of those are not in its own record.
 
         The others are in the record of an earlier group of that name, or were released when they succeeded. Of an
-        earlier group's, those on their way out are nobody's members any more: the gang would start with the few that
-        find a place beside them, and be left with these. (What its own record loses, that record makes good.)
+        earlier group's, those on their way out are nobody's members any more, and those whose record is not whole are
+        not yet: the gang would start with the few that find a place beside them, and be left with these. (What its own
+        record loses, that record makes good.)
         """
         placed = outside = 0
         for pod in gang.pods.values():

@@ -320,6 +320,22 @@ async def test_members_of_an_earlier_group_that_is_being_rolled_back_count_no_mo
             assert world.said()["minMember"] == 4
 
 
+async def test_members_of_an_earlier_group_count_as_soon_as_all_of_its_record_is_bound() -> None:
+    """Before that it may still be rolled back, and who came to them would be left alone."""
+    async with World(min_member=4) as world:
+        world.pods(*"abcd")
+        world.wrote(COMMITTED, "a", "b", min_member=2, group_uid="uid-of-an-earlier-g")
+        stuck = world.server.delays("POST b/binding")
+        await world.start()
+        await world.until(lambda: world.where().keys() == {"a"})
+        await world.until(lambda: world.leader.gang().refusal_reason == "WaitingForMembers")
+        assert world.where().keys() == {"a"}
+        stuck.set()
+        await world.until(lambda: world.where().keys() == set("abcd"))
+        await world.settled()
+        assert (world.said()["minMember"], world.said()["complete"]) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("own", "earlier", "succeeded", "waiting", "planned", "least"),
     [
