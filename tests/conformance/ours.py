@@ -20,7 +20,8 @@ from alnair.scheduling import search
 from alnair.scheduling.classes import Member
 from alnair.scheduling.profile import Profile, build
 from alnair.state import storage, wire
-from alnair.state.cluster import ClusterState, guest
+from alnair.state.charges import guest
+from alnair.state.cluster import ClusterState
 from alnair.state.draft import Bools, Draft
 from alnair.state.nodes import read_node
 from alnair.state.pods import Pod, PodReader

@@ -31,7 +31,8 @@ from alnair.scheduling.profile import Profile, build
 from alnair.scheduling.search import Plan, Refusal, Unsure
 from alnair.scheduling.words import agree
 from alnair.state import wire
-from alnair.state.cluster import ClusterState, guest
+from alnair.state.charges import guest
+from alnair.state.cluster import ClusterState
 from alnair.state.holding import ContainerShare, Holding, Slice, containers_to_json
 from alnair.state.nodes import Node, read_node
 from alnair.state.pods import Pod, PodReader

@@ -26,7 +26,7 @@ from alnair.api.peaks import Peak, peak_in
 from alnair.api.quantity import shown
 from alnair.control.elastic.sizing import Sizing
 from alnair.ledger.records import Owner
-from alnair.state.cluster import guest
+from alnair.state.charges import guest
 from alnair.state.pods import Pod
 from alnair.state.shapes import PodClass, with_peak
 

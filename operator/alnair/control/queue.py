@@ -16,7 +16,8 @@ from alnair.kube.clock import Clock
 from alnair.scheduling.guard import RuleFailed
 from alnair.scheduling.plugins.interface import Waiting
 from alnair.scheduling.profile import Profile
-from alnair.state.cluster import ClusterState, guest
+from alnair.state.charges import guest
+from alnair.state.cluster import ClusterState
 from alnair.state.draft import Draft
 from alnair.state.shapes import PodClass
 

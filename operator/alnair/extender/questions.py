@@ -25,7 +25,8 @@ from alnair.scheduling.explain import first_reasons
 from alnair.scheduling.plugins.interface import Floats, Scope
 from alnair.scheduling.profile import NOWHERE, Profile
 from alnair.scheduling.words import agree
-from alnair.state.cluster import ClusterState, guest
+from alnair.state.charges import guest
+from alnair.state.cluster import ClusterState
 from alnair.state.draft import Draft, Ints
 from alnair.state.holding import Holding
 from alnair.state.pods import Pod

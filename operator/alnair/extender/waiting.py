@@ -22,7 +22,8 @@ from alnair.extender.questions import Questions
 from alnair.kube import Client, Refused, Unanswered
 from alnair.kube.client import STRATEGIC_PATCH
 from alnair.kube.clock import Clock
-from alnair.state.cluster import ClusterState, guest
+from alnair.state.charges import guest
+from alnair.state.cluster import ClusterState
 from alnair.state.draft import Draft
 from alnair.state.pods import Pod
 from alnair.state.shapes import PodShape

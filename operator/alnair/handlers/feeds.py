@@ -15,7 +15,8 @@ from alnair.handlers.owners import Owners, controller_of
 from alnair.kube.clock import Clock
 from alnair.ledger.ledger import Ledger
 from alnair.state import wire
-from alnair.state.cluster import ClusterState, guest
+from alnair.state.charges import guest
+from alnair.state.cluster import ClusterState
 from alnair.state.nodes import read_node
 from alnair.state.pods import Pod, PodReader
 from alnair.state.refusals import refused_by_kubelet

@@ -13,7 +13,7 @@ from alnair.api.allocation import REPLACEMENT
 from alnair.kube import Refused
 from alnair.ledger.errors import CommitRefused, RecordMoved, TooLarge
 from alnair.ledger.records import ROLLING_BACK, Member, Place, Record
-from alnair.state.cluster import guest
+from alnair.state.charges import guest
 from alnair.state.holding import Holding
 from alnair.state.pods import Pod
 from alnair.state.shapes import PodClass

@@ -11,7 +11,8 @@ from alnair.scheduling.plugins.baselines import KIND, kind_of
 from alnair.scheduling.search import Gang, Plan, place
 from alnair.simulate.policies import Policy
 from alnair.simulate.trace import CARD, Job, Machine
-from alnair.state.cluster import ClusterState, guest
+from alnair.state.charges import guest
+from alnair.state.cluster import ClusterState
 from alnair.state.pods import Pod
 from alnair.state.shapes import PodClass, PodShape, room_of
 

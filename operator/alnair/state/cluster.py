@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from alnair.api import names
 from alnair.api.topology import NodeResourceTopology
 from alnair.state import wire
+from alnair.state.charges import Charge, charge_of, guest
 from alnair.state.columns import ImageColumn, LabelColumn
 from alnair.state.company import Company
 from alnair.state.draft import Draft
-from alnair.state.holding import CardUse, Holding, footprint, parse_annotation
+from alnair.state.holding import CardUse, Holding
 from alnair.state.inventory import (
     NO_CARDS,
     Inventory,
@@ -46,22 +46,6 @@ SHARERS_A_CARD = 16
 MOST_LABELS = 512  # whose values are known node by node; the one asked for longest ago is forgotten
 SPARE_TAINT_SETS = 1000  # kept beyond two for each node, though no node has them
 MOST_IMAGES = 512  # whose sizes are known node by node
-
-
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """What one pod takes: `requests` from its node, `uses` from the cards of the node that gave them; and who it is
-    to the rules of others (`guest`; None for a pod that the books no longer know).
-
-    The two nodes are one, except for a pod that somebody else bound elsewhere while our record still lists its
-    slices: until the ledger releases them they are taken where the record says.
-    """
-
-    node: str
-    requests: tuple[tuple[str, int], ...]
-    card_node: str
-    uses: tuple[CardUse, ...]
-    guest: PodClass | None = None
 
 
 class ClusterState(Table):
@@ -342,7 +326,8 @@ class ClusterState(Table):
     # -- charges -------------------------------------------------------------------------------------------------
 
     def _recharge(self, uid: str) -> None:
-        before, after = self._charges.get(uid), self._charge_of(uid)
+        before = self._charges.get(uid)
+        after = charge_of(self.pods.get(uid), self.holdings.get(uid), awaited=self._awaited.get(uid))
         self._promise_volumes(uid)
         if self.zones.nodes:
             here = after.node if after is not None and after.guest is not None else ""
@@ -359,9 +344,6 @@ class ClusterState(Table):
                 self._charged_to[name].discard(uid)
                 if not self._charged_to[name]:
                     del self._charged_to[name]
-            if before.uses and before.card_node in self.nodes and self.inventories[before.card_node].renamed:
-                # Cards closed because of this pod may open again.
-                self._renew_cards(self.nodes[before.card_node])
             for name in {before.node, before.card_node}:
                 if (row := self._rows.get(name)) is not None:
                     self._free(row)
@@ -373,7 +355,16 @@ class ClusterState(Table):
             self.arrived = self.version
             self.on_freed()
             if after.uses and after.card_node in self.nodes and not self._knows(after):
-                self._renew_cards(self.nodes[after.card_node], afresh=True)
+                closed = self.inventories[after.card_node].renamed
+                self._renew_cards(self.nodes[after.card_node], afresh=not closed)
+        if (
+            before is not None
+            and before.uses
+            and before.card_node in self.nodes
+            and self.inventories[before.card_node].renamed
+        ):
+            # Cards closed because of this pod may open again; not before it is known what it holds now.
+            self._renew_cards(self.nodes[before.card_node])
 
     def _pods_on(self, name: str) -> Iterable[tuple[str, Pod]]:
         for uid in self._charged_to.get(name, ()):
@@ -394,23 +385,6 @@ class ClusterState(Table):
         if wanted is not None:
             self.volumes.promise(*wanted)
             self._promised[uid] = wanted
-
-    def _charge_of(self, uid: str) -> Charge | None:
-        pod, holding = self.pods.get(uid), self.holdings.get(uid)
-        uses: tuple[CardUse, ...] = ()
-        node = card_node = pod.node if pod is not None else ""
-        if holding is not None:
-            node, card_node = node or holding.node, holding.node
-            uses = holding.footprint()
-        elif pod is not None and pod.node and not pod.terminal:
-            uses = foreign_uses(pod)
-        if not node:
-            return None
-        if (awaited := self._awaited.get(uid)) is not None:
-            return Charge(node, awaited.shape.requests, card_node, uses)
-        if pod is None or pod.terminal:
-            return Charge(node, (), card_node, uses) if uses else None
-        return Charge(node, pod.shape.requests, card_node, uses, guest(pod))
 
     def _apply(self, charge: Charge, sign: int) -> None:
         # What is charged to a node that is not there (any more) is applied when it comes.
@@ -487,10 +461,17 @@ class ClusterState(Table):
         """Something changed that no row tells of: a volume, a namespace's labels, a promise."""
         self._free()
 
+    def judge_names_anew(self) -> None:
+        """All that is held is known now: of a part of it, names may have looked like other ones than they are."""
+        for name, node in self.nodes.items():
+            if self.inventories[name].renamed:
+                self._renew_cards(node, afresh=True)
+
     def _renew_cards(self, node: Node, *, afresh: bool = False) -> None:
         """The node's cards may have changed: write its row of the card arrays anew, charges and all.
 
-        `afresh`: as if the node were seen for the first time, because a pod came that holds cards we do not know.
+        `afresh`: as if the node were seen for the first time, because a pod came that holds cards we do not know, or
+        only now all pods are known.
         """
         held = [
             use
@@ -501,7 +482,7 @@ class ClusterState(Table):
         inventory = conclude(node, self.topologies.get(node.name))
         known = self.inventories.get(node.name, NO_CARDS)
         before = NO_CARDS if afresh else known
-        inventory = guard_against_renaming(inventory, before, {use.card for use in held})
+        inventory = guard_against_renaming(inventory, before, {use.card for use in held}, node=node.name)
         self.inventories[node.name] = inventory
         row = self._rows[node.name]
         self._widen_cards(len(inventory.cards))
@@ -573,18 +554,3 @@ def _interned(thing: T, things: list[T], index: dict[T, int]) -> int:
         number = index[thing] = len(things)
         things.append(thing)
     return number
-
-
-def guest(pod: Pod) -> PodClass:
-    """The pod as others' rules know it."""
-    return PodClass(pod.shape, pod.namespace, pod.labels, pod.terminating)
-
-
-def foreign_uses(pod: Pod) -> tuple[CardUse, ...]:
-    """What a bound pod that we have no record of says it holds: another instance's, or from before our time."""
-    if not pod.slices or pod.annotated_node != pod.node:
-        return ()
-    try:
-        return footprint(parse_annotation(pod.slices))
-    except ValueError:
-        return ()

@@ -46,7 +46,8 @@ from alnair.scheduling.plugins.taint_toleration import _decimal
 from alnair.simulate import jsonl, openb, philly
 from alnair.simulate.trace import BadTrace, Job
 from alnair.state import loads, wire
-from alnair.state.cluster import ClusterState, guest
+from alnair.state.charges import guest
+from alnair.state.cluster import ClusterState
 from alnair.state.holding import Holding, containers_to_json, parse_annotation, shares_from_json
 from alnair.state.inventory import conclude
 from alnair.state.nodes import read_node

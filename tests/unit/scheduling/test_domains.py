@@ -14,7 +14,7 @@ from alnair.scheduling import exact, search
 from alnair.scheduling.classes import Member
 from alnair.scheduling.domains import Together
 from alnair.scheduling.search import Gang, Plan, Refusal, Unsure
-from alnair.state.cluster import guest
+from alnair.state.charges import guest
 from harness.builders import NodeBuilder, PodBuilder, node, pod
 from unit.builders import GIB, PACK, SPREAD, Cluster, all_of, as_pod, holds, part, times, where
 from unit.scheduling import oracle

@@ -19,7 +19,7 @@ from alnair.scheduling import exact, search
 from alnair.scheduling.classes import Member
 from alnair.scheduling.plugins import card_packing
 from alnair.scheduling.search import Gang, Plan, Refusal, Unsure
-from alnair.state.cluster import guest
+from alnair.state.charges import guest
 from alnair.state.holding import Holding
 from harness.builders import Manifest, PodBuilder
 from unit.builders import PACK, SPREAD, Cluster, as_pod

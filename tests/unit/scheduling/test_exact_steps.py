@@ -11,7 +11,7 @@ from alnair.scheduling import exact, search
 from alnair.scheduling.classes import Member
 from alnair.scheduling.exact import Problem
 from alnair.scheduling.search import Gang, Plan, Refusal, Unsure
-from alnair.state.cluster import guest
+from alnair.state.charges import guest
 from harness.builders import PodBuilder, node, nodes, pod
 from harness.storage import claim, volume
 from unit.builders import PACK, Cluster, all_of, as_pod, given, holds, times, where

@@ -16,7 +16,7 @@ from alnair.scheduling.links import EXACT, best_set
 from alnair.scheduling.plugins import PICKERS
 from alnair.scheduling.profile import Profile
 from alnair.scheduling.search import Plan
-from alnair.state.cluster import guest
+from alnair.state.charges import guest
 from alnair.state.draft import Ints
 from harness.builders import PodBuilder, node, pod
 from unit.builders import GIB, PACK, PROFILES, SPREAD, Cluster, as_pod, card, given, holds, part, times

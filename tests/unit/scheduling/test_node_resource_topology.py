@@ -14,7 +14,7 @@ from alnair.scheduling.numa import admit, orders
 from alnair.scheduling.plugins import FILTERS
 from alnair.scheduling.search import Gang, Plan, Refusal, Unsure
 from alnair.scheduling.vacancy import match_vacancies
-from alnair.state.cluster import guest
+from alnair.state.charges import guest
 from harness.builders import PodBuilder, node, pod
 from harness.numa import card_zone, published, zone
 from unit.builders import (

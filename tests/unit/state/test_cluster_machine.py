@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from alnair.api.topology import NodeResourceTopology
 from alnair.sandbox.fleet import A10, T4, topology
-from alnair.state.cluster import ClusterState, guest
+from alnair.state.charges import guest
+from alnair.state.cluster import ClusterState
 from alnair.state.holding import ContainerShare, Holding, Slice, parse_annotation
 from alnair.state.inventory import conclude
 from alnair.state.nodes import Node

@@ -23,17 +23,23 @@ SMALL = pod("small").slice(memory_gib=1)
 BY_LABELS = node("a").labelled(
     {names.GFD_COUNT: "2", names.GFD_MEMORY: str(MEMORY), names.GPU_OWNER: names.OWNED_BY_ALNAIR}
 )
+ALNAIRS = node("a").labelled({names.GPU_OWNER: names.OWNED_BY_ALNAIR})
 BY_ANNOTATIONS = node("a").with_cards(2)
 BY_HAMI = node("a").annotated(fleet.hami_node("a", fleet.A10, 2)["metadata"]["annotations"])
 BY_COUNT = node("a").annotated({names.GPU_STATIC: f'{{"count": 2, "mem_size": "{MEMORY}MiB"}}'})
 
 
-def zones(*, uuids: bool = True, count: int = 2) -> NodeResourceTopology:
-    """Zones gpu-0, gpu-1, …, with the UUIDs of the annotations or without any."""
+def zones(
+    *, uuids: bool = True, count: int = 2, without: int | None = None, other: int | None = None
+) -> NodeResourceTopology:
+    """Zones gpu-0, gpu-1, …, with the UUIDs of the annotations, or without any, or `without` one card's, or with an
+    `other` one for it."""
     made: dict[str, Any] = fleet.topology("a", [fleet.A10] * count)
-    for zone in made["zones"]:
-        if not uuids:
+    for index, zone in enumerate(zone for zone in made["zones"] if zone["type"] == "GPU"):
+        if not uuids or index == without:
             zone.pop("attributes", None)
+        if index == other:
+            zone["attributes"] = [{"name": "uuid", "value": "GPU-other"}]
     return NodeResourceTopology.model_validate(made)
 
 
@@ -131,6 +137,25 @@ def test_between_sources_that_name_cards_alike_what_is_held_stays_held(
     assert cluster.cards("a") == [(MEMORY, 1), (0, 0)]
 
 
+@pytest.mark.parametrize("changed", [{"without": 1}, {"other": 1}], ids=["no UUID", "another UUID"])
+def test_one_card_of_three_that_loses_its_uuid_closes_the_node_whatever_happens_to_its_pods(
+    changed: dict[str, int],
+) -> None:
+    cluster = told_by(BY_LABELS, zones(count=3))
+    for index, name in enumerate("pq"):
+        there = cluster.running(pod(name), on="a", uid=f"uid-{name}", holding=whole(card("a", index)))
+        cluster.state.hold(there.uid, whole(card("a", index)))
+    cluster.state.put_topology("a", zones(count=3, **changed))
+    assert open_cards(cluster) == 0
+    cluster.running(pod("q"), on="a", uid="uid-q", terminating=True, holding=whole(card("a", 1)))
+    assert open_cards(cluster) == 0, "it holds its card until it is gone"
+    cluster.add(BY_LABELS.labelled(rack="7"))
+    assert open_cards(cluster) == 0
+    cluster.state.drop_pod("uid-q")
+    cluster.state.release("uid-q")
+    assert open_cards(cluster) == 3
+
+
 # -- at a start --------------------------------------------------------------------------------------------------
 
 
@@ -152,6 +177,40 @@ def test_a_second_holding_does_not_open_what_the_first_has_closed() -> None:
     assert open_cards(cluster) == 0
 
 
+@pytest.mark.parametrize("first", ["uid-p", "uid-q"])
+def test_what_part_of_the_holdings_made_look_like_a_renaming_is_judged_again_when_all_are_known(
+    first: str,
+) -> None:
+    """The card that p holds vanished while nobody led, and p came before q, which holds one that is known."""
+    cluster = Cluster(node("a").with_cards(1))
+    held = {"uid-p": holds("a", part("a", 1, 1024)), "uid-q": holds("a", part("a", 0, 1024))}
+    for uid in sorted(held, key=lambda uid: uid != first):
+        cluster.state.hold(uid, held[uid])
+    cluster.state.judge_names_anew()
+    assert open_cards(cluster) == 1
+    assert cluster.cards("a") == [(1024, 1)]
+
+
+def test_labels_that_spoke_before_the_zones_at_a_start_are_forgotten_when_all_is_known() -> None:
+    cluster = Cluster(BY_LABELS)
+    cluster.state.hold("uid-p", whole(card("a", 0)))
+    cluster.state.hold("uid-q", whole(card("a", 1)))
+    assert open_cards(cluster) == 0
+    cluster.state.put_topology("a", zones(count=1))
+    cluster.state.judge_names_anew()
+    assert open_cards(cluster) == 1
+    assert cluster.cards("a") == [(MEMORY, 1)]
+
+
+def test_what_is_still_called_otherwise_when_all_is_known_stays_closed() -> None:
+    cluster = Cluster(BY_LABELS)
+    cluster.state.hold("uid-p", whole(card("a", 0)))
+    cluster.state.hold("uid-q", whole(card("a", 1)))
+    cluster.state.put_topology("a", zones(count=3, without=1))
+    cluster.state.judge_names_anew()
+    assert open_cards(cluster) == 0
+
+
 def test_at_a_start_one_known_name_among_the_held_ones_is_no_renaming() -> None:
     """One card of two vanished while nobody led: the other one is known and goes on."""
     cluster = Cluster()
@@ -159,6 +218,20 @@ def test_at_a_start_one_known_name_among_the_held_ones_is_no_renaming() -> None:
     cluster.state.hold("uid-q", holds("a", part("a", 1, 1024)))
     cluster.add(node("a").with_cards(1))
     assert open_cards(cluster) == 1
+
+
+@pytest.mark.parametrize("sentence", [BY_LABELS, ALNAIRS], ids=["labels beside zones", "zones only"])
+@pytest.mark.parametrize("node_first", [True, False])
+def test_at_a_start_one_card_that_lost_its_uuid_closes_the_node(
+    sentence: NodeBuilder, node_first: bool
+) -> None:
+    cluster = Cluster(*([sentence] if node_first else []))
+    cluster.state.hold("uid-p", whole(card("a", 0)))
+    cluster.state.hold("uid-q", whole(card("a", 1)))
+    cluster.state.put_topology("a", zones(count=3, without=1))
+    if not node_first:
+        cluster.add(sentence)
+    assert open_cards(cluster) == 0
 
 
 def test_a_pod_of_others_that_names_unknown_cards_closes_the_node_too() -> None:

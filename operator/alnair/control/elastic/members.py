@@ -25,7 +25,8 @@ from alnair.scheduling.elastic.allocator import Job
 from alnair.scheduling.elastic.curves import Curve
 from alnair.scheduling.elastic.leaving import leaving
 from alnair.scheduling.elastic.throughput import measurements
-from alnair.state.cluster import ClusterState, guest
+from alnair.state.charges import guest
+from alnair.state.cluster import ClusterState
 from alnair.state.draft import Draft
 from alnair.state.shapes import room_of
 

@@ -64,6 +64,10 @@ def made_up_name(node: str, index: int) -> str:
     return f"{node}/{index}"
 
 
+def is_made_up(node: str, name: str) -> bool:
+    return name.startswith(f"{node}/")
+
+
 def check(cards: Sequence[Card]) -> None:
     """Raises Unreadable for a list of cards that cannot be one node's."""
     if len(cards) > MOST_CARDS_A_NODE:

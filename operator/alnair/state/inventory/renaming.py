@@ -9,20 +9,25 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import replace
 
-from alnair.state.inventory.cards import Inventory
+from alnair.state.inventory.cards import Inventory, is_made_up
 
 
-def guard_against_renaming(inventory: Inventory, before: Inventory, held: Set[str]) -> Inventory:
+def guard_against_renaming(
+    inventory: Inventory, before: Inventory, held: Set[str], *, node: str
+) -> Inventory:
     """Close the node's cards while pods hold some of them under names that another source gave them.
 
     When the source that told UUIDs falls silent, the next one calls the same cards NODE/INDEX. A card that vanishes
     while its source goes on speaking, and names no new one, is no renaming. At a start, with nothing to compare, it is
-    one if none of the names is known.
+    one if none of the names is known, or one that nobody holds is of another kind than one that is not known: one
+    source may tell the UUIDs of some cards only.
     """
     known = {card.id for card in inventory.cards}
     unknown = sorted(held - known)
     if not before.source:
-        suspicious = held.isdisjoint(known)
+        free = known - held
+        of_both_kinds = len({is_made_up(node, name) for name in (*unknown, *free)}) > 1
+        suspicious = held.isdisjoint(known) or bool(free and of_both_kinds)
     else:
         new_names = known - {card.id for card in before.cards}
         suspicious = before.renamed or before.source != inventory.source or bool(new_names)
