@@ -8,11 +8,10 @@ JSON: {"crash_points", "histories", "revisions", "violations", "recovery_p50_s",
 from __future__ import annotations
 
 import argparse
+import asyncio
 import faulthandler
 import sys
 from pathlib import Path
-
-import uvloop
 
 from chaos import plane
 from chaos.campaign import Campaign, unexplained
@@ -25,7 +24,7 @@ from witness.screen import Screen
 
 def main() -> int:
     faulthandler.enable()  # a run of an hour once ended with SIGABRT and no word
-    return uvloop.run(_run(_parser().parse_args()))
+    return asyncio.run(_run(_parser().parse_args()))
 
 
 async def _run(chosen: argparse.Namespace) -> int:

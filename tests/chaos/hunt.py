@@ -18,8 +18,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import uvloop
-
 from chaos import plane
 from chaos.campaign import Campaign
 from chaos.court import Court
@@ -98,7 +96,7 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.folder is not None:
         chosen.folder.mkdir(parents=True, exist_ok=True)
-    return uvloop.run(_run(chosen.mutant or list(MUTANTS), chosen.slots, chosen.folder))
+    return asyncio.run(_run(chosen.mutant or list(MUTANTS), chosen.slots, chosen.folder))
 
 
 async def _run(mutants: Sequence[str], slots: int, folder: Path | None) -> int:
