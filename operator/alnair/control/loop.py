@@ -505,4 +505,5 @@ class Loop:
                         pods=strays,
                     ),
                     f"adopt {gang}",
+                    can_wait=True,
                 )

@@ -101,7 +101,7 @@ class Bindings:
             ):
                 name = self._questions.profile_name
                 work = recovery.adopt(self._ledger, _owner(pod), scheduler=name, min_member=1, pods=[pod])
-                self._ledger.spawn(work, f"adopt {pod}")
+                self._ledger.spawn(work, f"adopt {pod}", can_wait=True)
 
     # -- carrying it out -----------------------------------------------------------------------------------------
 

@@ -163,6 +163,17 @@ class Binder:
                 await pauses.rest(error)
             version = ""  # look before the next try
 
+    async def fence_in_time(
+        self, namespace: str, member: Member, why: str, *, patience: float, version: str = ""
+    ) -> Verdict | None:
+        """`fence`, but a pod that nobody may change is waited for until `patience` (monotonic) and no longer
+        (callers allow for as long as a Binding can be under way)."""
+        try:
+            return await self.fence(namespace, member, why, version=version, patience=patience)
+        except (Refused, Unanswered) as error:
+            log.error("pod %s/%s: %s, and it cannot be changed: %s", namespace, member.name, why, error)
+            return None
+
 
 async def as_it_is(client: Client, namespace: str, member: Member) -> dict[str, Any] | None:
     """The member's pod now, for whoever has lost sight of it: empty if there is none, None if nobody says."""
@@ -172,6 +183,12 @@ async def as_it_is(client: Client, namespace: str, member: Member) -> dict[str, 
         return {} if refused.status == 404 else None
     except Unanswered:
         return None
+
+
+async def is_gone(client: Client, namespace: str, member: Member) -> bool:
+    """Whether the apiserver says so: there is none of its name, or another."""
+    pod = await as_it_is(client, namespace, member)
+    return pod is not None and (not pod or pod["metadata"]["uid"] != member.uid)
 
 
 def judge(pod: dict[str, Any], member: Member) -> Verdict | None:

@@ -10,6 +10,7 @@ import logging
 from typing import Any
 
 from alnair.kube import Client, Refused, Unanswered
+from alnair.ledger.binding import is_gone
 from alnair.ledger.records import Member, Record
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,8 @@ async def evict(client: Client, record: Record, member: Member) -> None:
             return
         except (Refused, Unanswered) as error:
             log.info("evict %s/%s: %s", namespace, member.name, error)
-            if isinstance(error, Refused) and error.status in (404, 409):
-                return  # gone, or another UID: the pod stream tells
+            # A conflict may be about another UID, but also about a budget or a pod that others keep changing.
+            over = isinstance(error, Refused) and error.status in (404, 409)
+            if over and await is_gone(client, namespace, member):
+                return  # the pod stream tells
             await asyncio.sleep(BUDGET_PAUSE)

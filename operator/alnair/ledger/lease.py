@@ -290,6 +290,8 @@ class Lease:
                 log.warning("the lease could not be read: %s", error)
             except Unanswered as error:
                 log.warning("the lease could not be read: %s", error)
+            except Exception:  # whoever asked holds a record's lock, and would for ever
+                log.exception("the lease could not be read")
             else:
                 holder = (lease.get("spec") or {}).get("holderIdentity")
                 self._object = lease

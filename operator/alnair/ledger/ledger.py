@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
@@ -29,7 +30,7 @@ from alnair.kube import Client, Refused
 from alnair.kube.clock import Clock
 from alnair.kube.lull import Lull
 from alnair.ledger import cards, places
-from alnair.ledger.binding import Binder, Verdict, as_it_is
+from alnair.ledger.binding import Binder, Verdict, is_gone
 from alnair.ledger.errors import CommitRefused, RecordMoved, TooLarge
 from alnair.ledger.eviction import evict, rolled_back
 from alnair.ledger.lease import LeadershipLost, Lease
@@ -37,7 +38,7 @@ from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK, Key, Member, O
 from alnair.ledger.together import together
 from alnair.ledger.under_way import UnderWay
 from alnair.ledger.volumes import SHORT, VolumeBinder
-from alnair.ledger.writer import RecordWriter, may_land
+from alnair.ledger.writer import LANDING_SECONDS, RecordWriter, may_land
 from alnair.state.cluster import ClusterState
 from alnair.state.holding import Holding
 from alnair.state.pods import Pod
@@ -46,6 +47,7 @@ log = logging.getLogger(__name__)
 
 BINDING_PAUSE = 5.0  # before a record whose binding failed by a mistake of ours is carried on
 SETTLE_PAUSE = 2.0  # between looks at a record that somebody else is writing, or that was refused
+JUDGE_PAUSE = 5.0  # before it is said again that a gang is whole with fewer members
 GATHER_SECONDS = 0.05  # pods of one gang end together: wait this long and release them in one write
 
 
@@ -102,6 +104,7 @@ class Ledger:
         self.spawn, self.failure = self.under_way.spawn, self.under_way.failure
         self._record_of: dict[str, Record] = {}
         self._releasing: set[Record] = set()
+        self._judging: set[Record] = set()
         self.recording: set[str] = set()  # UIDs of bound pods whose record is due
         # Node that is not ready -> UIDs of pods that were deleted there by force.
         self._parked: dict[str, set[str]] = {}
@@ -247,6 +250,7 @@ class Ledger:
         volumes_failed = bool(unready)
         unready |= await self._vetoes(record, unbound, unready, spare)
         verdicts = await together(self._bind_one(namespace, member, unready) for member in unbound)
+        patience = time.monotonic() + LANDING_SECONDS  # for all of them together: others wait for this record
         misplaced: list[Member] = []
         refused: list[str] = []
         for member, verdict in zip(unbound, verdicts, strict=True):
@@ -254,7 +258,8 @@ class Ledger:
                 # Only once the pod was changed can no older Binding land, and only then is the slice free to go.
                 why = unready.get(member.uid, "the Binding was refused")
                 refused += [member.name] if verdict is Verdict.REFUSED else []
-                verdict = await self.binder.fence(namespace, member, why) or verdict
+                fenced = await self.binder.fence_in_time(namespace, member, why, patience=patience)
+                verdict = fenced or verdict
             if verdict is Verdict.BOUND:
                 member.bound = True
                 self.listener.member_bound(record, member)
@@ -317,11 +322,12 @@ class Ledger:
 
     async def _conclude(self, record: Record, misplaced: list[Member]) -> None:
         """All binds are known: settle, wait for replacements, or take everything back."""
-        before = dict(record.members)
+        members, before = dict(record.members), (record.phase, record.satisfied, record.short_since)
         try:
             await self._conclude_without(record, misplaced)
-        except Refused:
-            record.members = before
+        except Refused:  # it is still what the object says, and whoever asked tries again
+            record.members = members
+            record.phase, record.satisfied, record.short_since = before
             raise
 
     async def _conclude_without(self, record: Record, misplaced: list[Member]) -> None:
@@ -439,14 +445,10 @@ class Ledger:
     async def _ask_whether_gone(self, uid: str) -> None:
         while (record := self._record_of.get(uid)) is not None and uid not in self.state.pods:
             member = record.members.get(uid) or record.planned.get(uid)
-            if member is None or await self._is_gone(record.owner.namespace, member):
+            if member is None or await is_gone(self.client, record.owner.namespace, member):
                 self.observe_pod_deleted(uid)
                 return
             await asyncio.sleep(BINDING_PAUSE)
-
-    async def _is_gone(self, namespace: str, member: Member) -> bool:
-        pod = await as_it_is(self.client, namespace, member)
-        return pod is not None and (not pod or pod["metadata"]["uid"] != member.uid)
 
     def release_soon(self, record: Record) -> None:
         if self.recovered and record not in self._releasing and not record.closing:
@@ -472,11 +474,22 @@ class Ledger:
             stay = [
                 places.keep(self, record, member, kept[member.uid]) for member in gone if member.uid in kept
             ]
-            await self.writer.insist(record)
+            await self._say_who_is_left(record)
             self.forget(member.uid for member in gone)
             for place in stay:
                 self.state.reserve(place.key, place.holding, place.pod)
             self.listener.record_shrunk(record)
+
+    async def _say_who_is_left(self, record: Record) -> None:
+        """An object that lists who is gone is written before anything is free. Where none stands, because its creation
+        is refused, nobody is listed: whoever adopts those that are left tries on."""
+        if record.exists:
+            await self.writer.insist(record)
+            return
+        try:
+            await self.writer.write(record)
+        except Refused as refused:
+            log.error("record %s could not be created: %s", record, refused)
 
     async def discard(self, record: Record) -> None:
         """Nothing of the gang is left: the object goes, then the books."""
@@ -495,10 +508,23 @@ class Ledger:
 
     async def judge_again(self, record: Record, min_member: int) -> None:
         """The group needs fewer members than it did: it may be whole as it is."""
-        async with self.writing(record):
-            if record.short_since is not None and not record.closing:
-                record.min_member = min_member
-                await self._conclude(record, [])
+        if record in self._judging:
+            return
+        self._judging.add(record)
+        try:
+            async with self.writing(record):
+                if record.short_since is None or record.closing:
+                    return
+                before, record.min_member = record.min_member, min_member
+                try:
+                    await self._conclude(record, [])
+                    return
+                except Refused as refused:
+                    record.min_member = before
+                    log.error("record %s: that fewer members do cannot be written: %s", record, refused)
+            await asyncio.sleep(JUDGE_PAUSE)
+        finally:
+            self._judging.discard(record)
 
     async def roll_back(self, record: Record, why: str, *, whole: bool = False) -> None:
         """The gang cannot become whole, or (`whole`) is to start anew: free the kept places and evict the members that
@@ -561,8 +587,6 @@ class Ledger:
             self.state.release(uid)
             if holding is not None and holding.node in self.troubled:
                 cards.released(self, holding.node, record)
-
-    # -- tasks ---------------------------------------------------------------------------------------------------
 
 
 def _is_unsaid(record: Record) -> bool:

@@ -31,7 +31,7 @@ from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import BOUND, PATH, ROLLING_BACK, Member, Owner, Record, Unparsable, parse
 from alnair.ledger.together import together
 from alnair.ledger.writer import LANDING_SECONDS, Pauses
-from alnair.state.cluster import guest
+from alnair.state.charges import guest
 from alnair.state.holding import Holding, parse_annotation
 from alnair.state.pods import Pod
 
@@ -152,11 +152,7 @@ async def _withdraw(ledger: Ledger, record: Record) -> bool:
 
     async def fence(member: Member) -> Verdict | None:
         why = "the plan for this pod came too late"
-        try:
-            return await ledger.binder.fence(record.owner.namespace, member, why, patience=patience)
-        except (Refused, Unanswered) as error:
-            log.error("pod %s of %s, which came too late, cannot be changed: %s", member.name, record, error)
-            return None
+        return await ledger.binder.fence_in_time(record.owner.namespace, member, why, patience=patience)
 
     if Verdict.BOUND in await together(map(fence, record.members.values())):
         return False
@@ -228,13 +224,9 @@ async def fence_alone(ledger: Ledger) -> None:
 
     async def fence(pod: Pod) -> None:
         member, why = Member(pod.uid, pod.name, Holding("")), "a new leader plans this pod anew"
-        try:
-            verdict = await ledger.binder.fence(
-                pod.namespace, member, why, version=pod.version, patience=patience
-            )
-        except (Refused, Unanswered) as error:
-            log.error("pod %s may be bound by a predecessor, and cannot be changed: %s", pod, error)
-            return
+        verdict = await ledger.binder.fence_in_time(
+            pod.namespace, member, why, version=pod.version, patience=patience
+        )
         if verdict is not None:
             await _heard(ledger, pod)
 
@@ -262,7 +254,8 @@ def bound_without_commit(pod: Pod) -> bool:
 
 
 def resume(ledger: Ledger) -> None:
-    """Step 4, for the records: called once the pod stream has listed all pods."""
+    """Step 4, for the records: called once the pod stream has listed all pods, and cards are told."""
+    ledger.state.judge_names_anew()
     for record in list(ledger.records.values()):
         for member in list(record.members.values()):
             if (pod := ledger.state.pods.get(member.uid)) is not None:
@@ -334,10 +327,28 @@ async def adopt(ledger: Ledger, owner: Owner, *, scheduler: str, min_member: int
         }
         record.set_condition(adopted, now=ledger.clock.stamp())
         ledger.load(record)
+        written = await _write_adopted(ledger, record)
+    pauses = Pauses()
+    while not written:
+        await pauses.rest()  # without the lock: who ends meanwhile is released
+        async with ledger.writing(record):
+            written = await _write_adopted(ledger, record)
+
+
+async def _write_adopted(ledger: Ledger, record: Record) -> bool:
+    """Whether that is done, or nobody is left to write of. Its members hold their cards whether it is written or not:
+    so whoever refuses it (a quota, an object for somebody else that has its name) is asked again."""
+    if record.closing:
+        return True
+    try:
         if not record.exists:
             await ledger.writer.create(record)
         await ledger.writer.insist(record)
-    log.warning("record %s: adopted %d bound pods without a record", record, len(members))
+    except Refused as refused:
+        log.error("record %s could not be created, trying again: %s", record, refused)
+        return False
+    log.warning("record %s: its %d pods were bound without a record; adopted", record, len(record.members))
+    return True
 
 
 async def record_later(ledger: Ledger, owner: Owner, *, scheduler: str, pod: Pod, holding: Holding) -> None:

@@ -99,7 +99,7 @@ class RecordWriter:
                     if await self._take_over(record):
                         break
                     patience = patience or time.monotonic() + LEAVING_SECONDS
-                    if time.monotonic() > patience:
+                    if time.monotonic() > patience and not may_land(record):
                         raise occupied(record, "is still on its way out; look who keeps it") from refused
                     await pauses.rest()  # a predecessor is on its way out
                 elif may_land(record):

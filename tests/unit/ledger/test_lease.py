@@ -440,3 +440,21 @@ async def test_terms_go_on_where_a_lease_cannot_count_any_further() -> None:
         await lease.count_from(3_000_000_000)
         assert (lease.term, there.spec["leaseTransitions"]) == (3_000_000_000, 2**31 - 1)
         assert there.server.names().count(PUT) == 1, "nothing was left to say"
+
+
+async def test_a_question_that_fails_in_a_way_that_nobody_thought_of_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with arena() as there:
+        lease = there.lease()
+        await lease.acquire()
+        get, failures = there.client.get, [RuntimeError("an empty token")]
+
+        async def fails_once(path: str) -> Any:
+            if failures:
+                raise failures.pop()
+            return await get(path)
+
+        monkeypatch.setattr(there.client, "get", fails_once)
+        await finishes(lease.confirm())
+        assert not failures

@@ -348,3 +348,21 @@ async def test_an_adoption_that_is_forbidden_for_a_while_is_made_when_it_is_allo
             await world.until(lambda: len(refused) > 10)
         await world.settled()
         assert world.listed() == {record_name(): ["a"]}
+
+
+@pytest.mark.parametrize("left", [set("ab"), set("b"), set()])
+async def test_an_adoption_that_a_quota_refuses_is_made_when_it_allows_it_for_whoever_is_left(
+    left: set[str],
+) -> None:
+    async with World(min_member=2) as world:
+        bound_by_us(world, "a")
+        bound_by_us(world, "b")
+        with world.server.refusing(
+            lambda call: call.method == "POST" and call.path == RECORDS, 403
+        ) as refused:
+            await world.start()
+            await world.until(lambda: len(refused) > 2)
+            for name in sorted({"a", "b"} - left):
+                world.deletes(name)
+                await world.until(lambda: f"uid-{name}" not in world.leader.state.holdings)  # noqa: B023
+        await world.until(lambda: world.listed() == ({record_name(): sorted(left)} if left else {}))

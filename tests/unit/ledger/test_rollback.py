@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from alnair.ledger import ledger
 from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK
 from unit.apiserver import Call
 from unit.control.world import World, record_name
@@ -66,6 +67,39 @@ async def test_the_groups_own_timeout_goes_before_ours() -> None:
         assert world.evicted() == ["a"]
 
 
+@pytest.mark.parametrize("status", [403, 422])
+async def test_a_member_that_may_be_neither_bound_nor_changed_holds_up_nobody_for_ever(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody's policy says no to both: its gang is short of it, and taken back when nobody comes in its stead."""
+    monkeypatch.setattr(ledger, "LANDING_SECONDS", 0.1)
+    async with World(min_member=2) as world:
+        world.pods("a", "b")
+
+        def about_b(call: Call) -> bool:
+            return call.path.endswith(("/pods/b/binding", "/pods/b/status"))
+
+        with world.server.refusing(about_b, status):
+            await world.start()
+            await world.until(lambda: world.where().keys() == {"a"})
+            await world.until(lambda: world.leader.record().short_since is not None)
+            await world.passes(KEPT)
+            await world.until(lambda: world.evicted() == ["a"])
+            await world.until(lambda: world.leader.state.holdings == {})
+        await world.until(lambda: world.listed() == {})
+
+
+async def test_an_eviction_that_meets_a_conflict_is_tried_again() -> None:
+    """It may be about the budget's version, or the pod's, and not about its UID."""
+    async with World(min_member=4) as world:
+        await short(world, "a", lost=("b",))
+        world.server.refuses("POST a/eviction", 409, "Conflict", times=2)
+        await world.passes(KEPT)
+        await world.until(lambda: world.listed() == {})
+        assert world.evicted() == ["a", "a", "a"]
+        assert world.where() == {}
+
+
 async def test_a_pod_that_nothing_would_make_anew_is_not_evicted_and_the_record_says_so() -> None:
     async with World(min_member=4) as world:
         await short(world, "a", lost=("b",), controlled=False)
@@ -93,6 +127,18 @@ async def test_a_group_that_needs_fewer_members_than_before_is_whole_as_it_is() 
         assert world.evicted() == []
         assert world.listed() == {record_name(): ["a", "b"]}
         assert (world.said()["phase"], world.said()["complete"]) == (BOUND, True)
+        assert set(world.leader.state.holdings) == {"uid-a", "uid-b"}
+
+
+async def test_that_a_group_needs_fewer_members_now_is_said_again_when_it_is_refused() -> None:
+    async with World(min_member=4) as world:
+        await short(world, "a", "b", lost=("c", "d"))
+        world.server.refuses(f"PUT {record_name()}/status", 422, times=2)
+        world.group(min_member=2)
+        await world.until(lambda: world.said()["complete"] is True)
+        await world.passes(KEPT)
+        assert world.evicted() == []
+        assert world.listed() == {record_name(): ["a", "b"]}
         assert set(world.leader.state.holdings) == {"uid-a", "uid-b"}
 
 
