@@ -70,18 +70,18 @@ def _binding_without_identity() -> None:
 
 
 def _release_on_deletion_timestamp() -> None:
-    from alnair.ledger.ledger import Ledger
+    from alnair.ledger.sightings import Sightings
 
-    observe = Ledger.observe_pod
+    seen = Sightings.pod
 
     def hasty(self: Any, pod: Any) -> None:
-        observe(self, pod)
-        record = self.record_of(pod.uid)
+        seen(self, pod)
+        record = self._ledger.record_of(pod.uid)
         if record is not None and pod.terminating and pod.uid in record.members:
             record.members[pod.uid].gone = True
-            self.release_soon(record)
+            self._ledger.release_soon(record)
 
-    Ledger.observe_pod = hasty  # type: ignore[method-assign]
+    Sightings.pod = hasty  # type: ignore[method-assign]
 
 
 def _forget_an_ambiguous_bind() -> None:

@@ -72,7 +72,7 @@ class PodFeed:
     def replace(self, objects: list[wire.Pod]) -> None:
         listed = {pod.metadata.uid for pod in objects}
         for uid in [uid for uid in self._state.pods if uid not in listed]:
-            self._ledger.observe_pod_missing(uid)
+            self._ledger.sightings.pod_missing(uid)
             self._forget(uid)
         for pod in objects:
             self.put(pod)
@@ -86,7 +86,7 @@ class PodFeed:
             self._on_arrival(guest(pod))
         if pod.terminal and before is not None and not before.terminal:
             self._note_refusal(pod)
-        self._ledger.observe_pod(pod)
+        self._ledger.sightings.pod(pod)
         if not self._waits_for_owner(pod, thing, new=before is None or not before.waiting):
             self._roster.put_pod(pod)
 
@@ -121,7 +121,7 @@ class PodFeed:
 
     def drop(self, thing: wire.Pod) -> None:
         uid = thing.metadata.uid
-        self._ledger.observe_pod_deleted(uid)
+        self._ledger.sightings.pod_deleted(uid)
         self._forget(uid)
 
     def _forget(self, uid: str) -> None:
@@ -161,14 +161,14 @@ class NodeFeed:
         self._reports.node_problems(node.name, node.uid, "node", problems)
         self._state.put_readings(thing, now=self._clock.now(), wall=self._clock.wall().timestamp())
         self._reports.reading_problems(node.name, node.uid, self._state.loads.problems(node.name))
-        self._ledger.observe_node(node.name)
+        self._ledger.sightings.node(node.name)
 
     def drop(self, thing: wire.Node) -> None:
         self._forget(thing.metadata.name)
 
     def _forget(self, name: str) -> None:
         self._state.drop_node(name)
-        self._ledger.observe_node(name)
+        self._ledger.sightings.node(name)
         self._reports.forget_node(name)
 
 

@@ -30,11 +30,12 @@ from alnair.kube import Client, Refused
 from alnair.kube.clock import Clock
 from alnair.kube.lull import Lull
 from alnair.ledger import cards, places
-from alnair.ledger.binding import Binder, Verdict, is_gone
+from alnair.ledger.binding import Binder, Verdict
 from alnair.ledger.errors import CommitRefused, RecordMoved, TooLarge
 from alnair.ledger.eviction import evict, rolled_back
 from alnair.ledger.lease import LeadershipLost, Lease
 from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK, Key, Member, Owner, Record
+from alnair.ledger.sightings import Sightings
 from alnair.ledger.together import together
 from alnair.ledger.under_way import UnderWay
 from alnair.ledger.volumes import SHORT, VolumeBinder
@@ -97,6 +98,7 @@ class Ledger:
         self.writer = RecordWriter(client, lease)
         self.binder = Binder(client, lease)
         self.volumes = VolumeBinder(client, state, lease, clock)
+        self.sightings = Sightings(self)
         self.listener: Listener
         # What must be done for pods before their Binding (schedulerName, namespace): UID -> why it must not be bound.
         self.before_bind: Callable[[str, str, Sequence[Member]], Awaitable[dict[str, str]]] | None = None
@@ -106,8 +108,6 @@ class Ledger:
         self._releasing: set[Record] = set()
         self._judging: set[Record] = set()
         self.recording: set[str] = set()  # UIDs of bound pods whose record is due
-        # Node that is not ready -> UIDs of pods that were deleted there by force.
-        self._parked: dict[str, set[str]] = {}
         self.recovered = False  # all pods are known: what is gone may be released
         self.troubled: set[str] = set()  # nodes on whose failed cards something is held
         self.telling: set[Record] = set()  # records that are about to say what became of their cards
@@ -263,9 +263,9 @@ class Ledger:
             if verdict is Verdict.BOUND:
                 member.bound = True
                 self.listener.member_bound(record, member)
-            elif verdict is Verdict.GONE and recovering and self._out_of_reach(member):
+            elif verdict is Verdict.GONE and recovering and self.sightings.out_of_reach(member):
                 member.bound = True  # bound by our predecessor, as far as anybody can tell
-                self._park(member)
+                self.sightings.park(member)
             elif verdict is Verdict.GONE:
                 member.gone = True
                 self.listener.member_lost(record, member)
@@ -381,74 +381,6 @@ class Ledger:
             await asyncio.sleep(SETTLE_PAUSE)
 
     # -- release -------------------------------------------------------------------------------------------------
-
-    def observe_pod(self, pod: Pod) -> None:
-        """The pod stream shows a pod; the books have it already."""
-        record = self._record_of.get(pod.uid)
-        member = record.members.get(pod.uid) if record is not None else None
-        if record is None or member is None:
-            return
-        member.uncertain = False
-        if pod.terminal or pod.terminating:
-            places.note_leaving(member, pod)
-        if pod.node and pod.node == member.holding.node:
-            member.bound = True
-        elsewhere = bool(pod.node) and pod.node != member.holding.node
-        never_to_be_bound = pod.terminating and not pod.node
-        if pod.terminal or elsewhere or never_to_be_bound:
-            member.gone = True
-            self._hold_on(record, member)
-            self.release_soon(record)
-
-    def observe_pod_deleted(self, uid: str) -> None:
-        """The apiserver says that the pod is gone for good."""
-        record = self._record_of.get(uid)
-        member = record.members.get(uid) if record is not None else None
-        if record is None or member is None:
-            return
-        member.uncertain = False
-        if (pod := self.state.pods.get(uid)) is not None:
-            places.note_leaving(member, pod)
-        if member.bound and self._out_of_reach(member):
-            self._park(member)
-            self.listener.record_free(record)  # a plan may have waited for this word
-            return
-        member.gone = True
-        self._hold_on(record, member)
-        self.release_soon(record)
-
-    def _hold_on(self, record: Record, member: Member) -> None:
-        """Whether a lost member's place is kept is decided when the record is written. Until then nobody else is given
-        any of it: not its cards, which the books hold anyway, and not the rest of its room."""
-        if record.satisfied and member.bound and member.returns:
-            self.state.reserve(member.uid, member.holding, member.pod)
-
-    def _out_of_reach(self, member: Member) -> bool:
-        """A pod deleted by force while its kubelet is out of reach may still be running on the card."""
-        node = self.state.nodes.get(member.holding.node)
-        return node is not None and not node.ready
-
-    def _park(self, member: Member) -> None:
-        self._parked.setdefault(member.holding.node, set()).add(member.uid)
-
-    def observe_node(self, name: str) -> None:
-        """The node is back, or gone for good: what was deleted there by force is released now."""
-        if name in self._parked and ((node := self.state.nodes.get(name)) is None or node.ready):
-            for uid in self._parked.pop(name):
-                self.observe_pod_deleted(uid)
-
-    def observe_pod_missing(self, uid: str) -> None:
-        """A new list lacks a pod that we knew. A list may be stale: ask before anything is released."""
-        if uid in self._record_of:
-            self.spawn(self._ask_whether_gone(uid), f"look for pod {uid}")
-
-    async def _ask_whether_gone(self, uid: str) -> None:
-        while (record := self._record_of.get(uid)) is not None and uid not in self.state.pods:
-            member = record.members.get(uid) or record.planned.get(uid)
-            if member is None or await is_gone(self.client, record.owner.namespace, member):
-                self.observe_pod_deleted(uid)
-                return
-            await asyncio.sleep(BINDING_PAUSE)
 
     def release_soon(self, record: Record) -> None:
         if self.recovered and record not in self._releasing and not record.closing:

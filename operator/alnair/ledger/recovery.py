@@ -259,11 +259,11 @@ def resume(ledger: Ledger) -> None:
     for record in list(ledger.records.values()):
         for member in list(record.members.values()):
             if (pod := ledger.state.pods.get(member.uid)) is not None:
-                ledger.observe_pod(pod)
+                ledger.sightings.pod(pod)
             elif record.satisfied or record.phase == ROLLING_BACK:
                 # It was bound; whether it is gone is asked before anything is released.
                 member.bound = member.uncertain = True
-                ledger.observe_pod_missing(member.uid)
+                ledger.sightings.pod_missing(member.uid)
         _furnish(ledger, record)
         if record.phase == ROLLING_BACK:
             ledger.resume_roll_back(record)

@@ -15,6 +15,7 @@ from alnair.ledger import binding, recovery
 from alnair.ledger.binding import Binder, Verdict
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import COMMITTED, Member, Record
+from alnair.ledger.sightings import Sightings
 from alnair.ledger.writer import RecordWriter
 from alnair.state.pods import Pod
 from unit.control.world import Leader
@@ -46,16 +47,16 @@ def binding_names_no_pod(patch: Patch) -> None:
 
 def release_when_told_to_go(patch: Patch) -> None:
     """A terminating pod is taken for a gone one."""
-    right = Ledger.observe_pod
+    right = Sightings.pod
 
-    def wrong(self: Ledger, pod: Pod) -> None:
+    def wrong(self: Sightings, pod: Pod) -> None:
         right(self, pod)
-        record = self.record_of(pod.uid)
+        record = self._ledger.record_of(pod.uid)
         if pod.terminating and record is not None and pod.uid in record.members:
             record.members[pod.uid].gone = True
-            self.release_soon(record)
+            self._ledger.release_soon(record)
 
-    patch.setattr(Ledger, "observe_pod", wrong)
+    patch.setattr(Sightings, "pod", wrong)
 
 
 def take_over_without_a_stamp(patch: Patch) -> None:
@@ -169,7 +170,7 @@ _LEDGERS: dict[int, Ledger] = {}
 
 def out_of_reach_is_gone(patch: Patch) -> None:
     """A pod deleted by force on a node that is not ready is taken for a stopped one."""
-    patch.setattr(Ledger, "_out_of_reach", lambda self, member: False)
+    patch.setattr(Sightings, "out_of_reach", lambda self, member: False)
 
 
 def no_look_after_creation(patch: Patch) -> None:

@@ -70,7 +70,7 @@ async def test_an_ex_leader_does_not_delete_a_record_that_its_successor_has(hear
         if hears_all:
             before.hears_again()
         else:
-            before.ledger.observe_pod_deleted("uid-a")
+            before.ledger.sightings.pod_deleted("uid-a")
         await world.settled()
         assert world.listed() == {record_name(): ["a", "b"]}
         assert before.gave_up
