@@ -43,7 +43,7 @@ from alnair.handlers.resync import Resync
 from alnair.handlers.storage import KINDS, StorageFeed
 from alnair.handlers.topology import Topologies
 from alnair.kube import Client
-from alnair.ledger import cards, eviction, ledger, recovery, repair, writer
+from alnair.ledger import cards, eviction, ledger, recovery, repair, sightings, writer
 from alnair.ledger.lease import Lease, LeaseSettings
 from alnair.ledger.ledger import Ledger
 from alnair.ledger.records import PATH, Member, Owner, Record, decided
@@ -75,6 +75,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eviction, "BUDGET_PAUSE", 0.01)
     monkeypatch.setattr(ledger, "BINDING_PAUSE", 0.01)
     monkeypatch.setattr(ledger, "JUDGE_PAUSE", 0.01)
+    monkeypatch.setattr(sightings, "LOOK_PAUSE", 0.01)
     monkeypatch.setattr(ledger, "GATHER_SECONDS", 0.002)
     monkeypatch.setattr(cards, "LOCKED_PAUSE", 0.002)
     monkeypatch.setattr(outcomes, "TICK_SECONDS", TICK)
