@@ -29,7 +29,6 @@ from alnair.state.holding import containers_to_json
 log = logging.getLogger(__name__)
 
 REFUSALS = 5  # an admission that says no this often means it
-BROKEN = 500  # a webhook that does not work: as good as a refusal, if it lasts
 
 
 class Verdict(enum.Enum):
@@ -124,19 +123,21 @@ class Binder:
         """Change the unbound pod, so that every Binding still under way meets another version and is refused.
 
         Returns what became of the pod if it is not simply unbound; only on None may its slices be given away. Raises
-        Refused where somebody's policy says no; with `patience` (monotonic) only after that moment, and then Unanswered
-        where somebody's webhook is broken. An apiserver that does not answer is waited for. `version`: one at which
-        the pod was seen unbound, which saves a look.
+        Refused where somebody's policy says no. With `patience` (monotonic) only after that moment, and then Unanswered
+        too, for somebody's webhook may be broken, or hang; but never of a pod that was not just seen unbound: who may
+        not even be looked at is waited for, as is an apiserver that does not answer. `version`: one at which the pod
+        was seen unbound, which saves a look.
         """
         path = f"/api/v1/namespaces/{namespace}/pods/{member.name}"
         pauses = Pauses()
         while True:
+            seen_unbound = bool(version)
             try:
                 if not version:
                     pod = await self._client.get(path)
                     if (verdict := judge(pod, member)) is not None:
                         return verdict
-                    version = pod["metadata"]["resourceVersion"]
+                    version, seen_unbound = pod["metadata"]["resourceVersion"], True
                 body = {
                     "metadata": {"uid": member.uid, "resourceVersion": version},
                     "status": {
@@ -152,13 +153,12 @@ class Binder:
             except Refused as refused:
                 if refused.status == 404:
                     return Verdict.GONE
-                if refused.status != 409 and (
-                    time.monotonic() > patience if patience else not not_now(refused)
-                ):
+                meant = _is_over(patience) and seen_unbound if patience else not not_now(refused)
+                if meant and refused.status != 409:
                     raise
                 await pauses.rest()
             except Unanswered as error:
-                if patience and error.status == BROKEN and time.monotonic() > patience:
+                if seen_unbound and _is_over(patience):
                     raise
                 await pauses.rest(error)
             version = ""  # look before the next try
@@ -173,6 +173,10 @@ class Binder:
         except (Refused, Unanswered) as error:
             log.error("pod %s/%s: %s, and it cannot be changed: %s", namespace, member.name, why, error)
             return None
+
+
+def _is_over(patience: float) -> bool:
+    return bool(patience) and time.monotonic() > patience
 
 
 async def as_it_is(client: Client, namespace: str, member: Member) -> dict[str, Any] | None:

@@ -39,7 +39,7 @@ from alnair.ledger.sightings import Sightings
 from alnair.ledger.together import together
 from alnair.ledger.under_way import UnderWay
 from alnair.ledger.volumes import SHORT, VolumeBinder
-from alnair.ledger.writer import LANDING_SECONDS, RecordWriter, may_land
+from alnair.ledger.writer import LANDING_SECONDS, Pauses, RecordWriter, may_land
 from alnair.state.cluster import ClusterState
 from alnair.state.holding import Holding
 from alnair.state.pods import Pod
@@ -107,6 +107,7 @@ class Ledger:
         self._record_of: dict[str, Record] = {}
         self._releasing: set[Record] = set()
         self._judging: set[Record] = set()
+        self._settling: set[Record] = set()
         self.recording: set[str] = set()  # UIDs of bound pods whose record is due
         self.recovered = False  # all pods are known: what is gone may be released
         self.troubled: set[str] = set()  # nodes on whose failed cards something is held
@@ -250,16 +251,14 @@ class Ledger:
         volumes_failed = bool(unready)
         unready |= await self._vetoes(record, unbound, unready, spare)
         verdicts = await together(self._bind_one(namespace, member, unready) for member in unbound)
+        refused = [m.name for m, verdict in zip(unbound, verdicts, strict=True) if verdict is Verdict.REFUSED]
         patience = time.monotonic() + LANDING_SECONDS  # for all of them together: others wait for this record
+        verdicts = await together(
+            self._fenced(namespace, member, verdict, unready, patience)
+            for member, verdict in zip(unbound, verdicts, strict=True)
+        )
         misplaced: list[Member] = []
-        refused: list[str] = []
         for member, verdict in zip(unbound, verdicts, strict=True):
-            if verdict in (Verdict.REFUSED, Verdict.UNREADY):
-                # Only once the pod was changed can no older Binding land, and only then is the slice free to go.
-                why = unready.get(member.uid, "the Binding was refused")
-                refused += [member.name] if verdict is Verdict.REFUSED else []
-                fenced = await self.binder.fence_in_time(namespace, member, why, patience=patience)
-                verdict = fenced or verdict
             if verdict is Verdict.BOUND:
                 member.bound = True
                 self.listener.member_bound(record, member)
@@ -304,6 +303,15 @@ class Ledger:
             log.error("pod %s/%s is not bound to its cards: %s", namespace, member.name, why)
             return Verdict.REFUSED
         return await self.binder.bind(namespace, member)
+
+    async def _fenced(
+        self, namespace: str, member: Member, verdict: Verdict, unready: Mapping[str, str], patience: float
+    ) -> Verdict:
+        """Only once the pod was changed can no older Binding land, and only then is the slice free to go."""
+        if verdict not in (Verdict.REFUSED, Verdict.UNREADY):
+            return verdict
+        why = unready.get(member.uid, "the Binding was refused")
+        return await self.binder.fence_in_time(namespace, member, why, patience=patience) or verdict
 
     def _untold(self, member: Member) -> str:
         """Why the pod would not be told the cards that its record gives it. A plan of ours has asked for that; one of
@@ -363,22 +371,47 @@ class Ledger:
             self.release_soon(record)
 
     def settle_soon(self, record: Record) -> None:
-        if _is_unsaid(record):
+        if _is_unsaid(record) and record not in self._settling:
+            self._settling.add(record)
             self.spawn(self._settle(record), f"settle {record}")
 
     async def _settle(self, record: Record) -> None:
         """Say that all are bound, unless another write has said it by then."""
-        while _is_unsaid(record):
-            async with self.lull.errand():
-                # Whoever has the lock may wait for minutes: not in an errand's place.
-                if _is_unsaid(record) and not record.lock.locked():
-                    try:
-                        async with self.writing(record):
-                            await self.writer.write(record)
-                        return
-                    except Refused as refused:
-                        log.error("record %s could not be settled, trying again: %s", record, refused)
-            await asyncio.sleep(SETTLE_PAUSE)
+        try:
+            while _is_unsaid(record):
+                await self._try_to_settle(record)
+        finally:
+            self._settling.discard(record)
+
+    async def _try_to_settle(self, record: Record) -> None:
+        async with self.lull.errand():
+            # Whoever has the lock may wait for minutes: not in an errand's place.
+            if _is_unsaid(record) and not record.lock.locked():
+                try:
+                    async with self.writing(record):
+                        await self.writer.write(record)
+                    return
+                except Refused as refused:
+                    log.error("record %s could not be settled, trying again: %s", record, refused)
+        await asyncio.sleep(SETTLE_PAUSE)
+
+    async def write_anew(self, record: Record) -> None:
+        """Its members hold their cards whether it stands or not: so whoever refuses it (a quota, an object for somebody
+        else that has its name) is asked again, until nobody is left to write of. Between two tries the record is free:
+        who ends meanwhile is released."""
+        pauses = Pauses()
+        while True:
+            async with self.writing(record):
+                if record.closing or not record.members:
+                    return
+                try:
+                    if not record.exists:
+                        await self.writer.create(record)
+                    await self.writer.write(record)
+                    return
+                except Refused as refused:
+                    log.error("record %s could not be written, trying again: %s", record, refused)
+            await pauses.rest()
 
     # -- release -------------------------------------------------------------------------------------------------
 
@@ -413,15 +446,18 @@ class Ledger:
             self.listener.record_shrunk(record)
 
     async def _say_who_is_left(self, record: Record) -> None:
-        """An object that lists who is gone is written before anything is free. Where none stands, because its creation
-        is refused, nobody is listed: whoever adopts those that are left tries on."""
-        if record.exists:
-            await self.writer.insist(record)
-            return
-        try:
-            await self.writer.write(record)
-        except Refused as refused:
-            log.error("record %s could not be created: %s", record, refused)
+        """An object that lists who is gone is written before anything is free. Where none stands, or an empty one,
+        because it is refused, nobody is listed: `write_anew` tries on for those that are left."""
+        pauses = Pauses()
+        while True:
+            try:
+                await self.writer.write(record)
+                return
+            except Refused as refused:
+                log.error("record %s could not be written: %s", record, refused)
+                if not (record.exists and record.said):
+                    return
+            await pauses.rest()
 
     async def discard(self, record: Record) -> None:
         """Nothing of the gang is left: the object goes, then the books."""

@@ -327,28 +327,8 @@ async def adopt(ledger: Ledger, owner: Owner, *, scheduler: str, min_member: int
         }
         record.set_condition(adopted, now=ledger.clock.stamp())
         ledger.load(record)
-        written = await _write_adopted(ledger, record)
-    pauses = Pauses()
-    while not written:
-        await pauses.rest()  # without the lock: who ends meanwhile is released
-        async with ledger.writing(record):
-            written = await _write_adopted(ledger, record)
-
-
-async def _write_adopted(ledger: Ledger, record: Record) -> bool:
-    """Whether that is done, or nobody is left to write of. Its members hold their cards whether it is written or not:
-    so whoever refuses it (a quota, an object for somebody else that has its name) is asked again."""
-    if record.closing:
-        return True
-    try:
-        if not record.exists:
-            await ledger.writer.create(record)
-        await ledger.writer.insist(record)
-    except Refused as refused:
-        log.error("record %s could not be created, trying again: %s", record, refused)
-        return False
+    await ledger.write_anew(record)
     log.warning("record %s: its %d pods were bound without a record; adopted", record, len(record.members))
-    return True
 
 
 async def record_later(ledger: Ledger, owner: Owner, *, scheduler: str, pod: Pod, holding: Holding) -> None:

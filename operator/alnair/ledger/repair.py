@@ -31,7 +31,7 @@ def observe(ledger: Ledger, kind: str | None, manifest: dict[str, Any]) -> None:
         if kind != "DELETED":
             ledger.spawn(_remove_stranger(ledger, manifest), f"remove {meta['namespace']}/{meta['name']}")
     elif kind == "DELETED" and meta["uid"] == record.uid:
-        ledger.spawn(_rewrite(ledger, record, meta["uid"]), f"rewrite {record}")
+        ledger.spawn(_rewrite(ledger, record, meta["uid"]), f"rewrite {record}", can_wait=True)
     elif kind != "DELETED" and meta["resourceVersion"] not in record.own_versions:
         ledger.spawn(_repair(ledger, record, meta["resourceVersion"]), f"check {record}")
     elif kind is None and not record.is_marked(meta):
@@ -43,7 +43,7 @@ def observe_missing(ledger: Ledger, present: set[tuple[str, str]], known: list[R
     """A fresh list lacks records that we had before it was made."""
     for record in known:
         if record.key not in present and record.exists and not record.closing:
-            ledger.spawn(_rewrite(ledger, record, record.uid), f"rewrite {record}")
+            ledger.spawn(_rewrite(ledger, record, record.uid), f"rewrite {record}", can_wait=True)
 
 
 def _is_ours(ledger: Ledger, manifest: dict[str, Any]) -> bool:
@@ -104,11 +104,7 @@ async def _rewrite(ledger: Ledger, record: Record, uid: str) -> None:
             return
         log.warning("record %s: deleted by hand while its pods live; written anew", record)
         record.version = record.uid = ""
-        try:
-            await ledger.writer.create(record)
-            await ledger.writer.write(record)
-        except Refused as refused:
-            log.error("record %s could not be written anew: %s", record, refused)
+    await ledger.write_anew(record)
 
 
 async def _remove_stranger(ledger: Ledger, manifest: dict[str, Any]) -> None:

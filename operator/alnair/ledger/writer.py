@@ -87,7 +87,7 @@ class RecordWriter:
 
     async def _create(self, record: Record, *, plan: str = "") -> bool:
         """Whether the object is as we sent it; if not, another stood there and was taken over."""
-        pauses, created, patience = Pauses(), False, 0.0
+        pauses, created, unanswered, patience = Pauses(), False, False, 0.0
         while True:
             self._must_lead()
             try:
@@ -104,10 +104,13 @@ class RecordWriter:
                     await pauses.rest()  # a predecessor is on its way out
                 elif may_land(record):
                     await pauses.rest()  # what an earlier try decided may still come to stand there
+                elif unanswered and await self._take_over(record):
+                    break  # it stands, and whoever refuses (a quota that it has used up) is asked before the name is
                 else:
                     raise
             except Unanswered as error:
                 log.warning("record %s: %s; trying again", record, error)
+                unanswered = True
                 if plan:
                     record.landing = time.monotonic() + LANDING_SECONDS
                 await pauses.rest(error)

@@ -63,3 +63,15 @@ def test_who_left_is_not_remembered() -> None:
     turns.forget_who_left()
     assert not turns._turn
     assert not turns._asked
+
+
+def test_more_whom_something_helps_than_one_look_can_ask_about_hide_nobody() -> None:
+    turns, first = Turns(), gang("first")
+    waiting = [first, *(gang(str(each)) for each in range(3 * MOST_AT_ONCE))]
+    asked_at = []
+    for at in range(LOOKS):
+        asked = turns.due(waiting, at)
+        turns.answered({one: None if one is first else object() for one in asked})
+        if first in asked:
+            asked_at.append(at)
+    assert len(asked_at) > LOOKS // 8

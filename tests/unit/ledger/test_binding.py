@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -201,3 +202,30 @@ async def test_a_fence_says_what_became_of_the_pod_if_it_is_not_simply_unbound(
         else:
             server.put(POD, pod)
         assert await binder.fence("team", member(), "planned anew") is verdict
+
+
+async def test_who_may_not_be_looked_at_is_waited_for_however_long_it_takes() -> None:
+    """It may be bound: an older Binding has landed, and its answer was lost."""
+    async with binding_pods() as (server, binder, _):
+        with server.refusing(lambda call: call.name == "GET pods/p", 403) as refused:
+            fence = asyncio.create_task(
+                binder.fence_in_time("team", member(), "planned anew", patience=time.monotonic())
+            )
+            while len(refused) < 3:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+            server.put(POD, {"spec": {"nodeName": "n1"}})
+            assert not fence.done()
+        assert await fence is Verdict.BOUND
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_a_pod_that_was_seen_unbound_and_may_not_be_changed_is_waited_for_until_patience_is_over(
+    lost: bool,
+) -> None:
+    """Refused, or no answer: somebody's webhook may hang."""
+    async with binding_pods() as (server, binder, _):
+        with server.refusing(lambda call: call.method == "PATCH", 503 if lost else 422) as refused:
+            patience = time.monotonic() + 0.05
+            assert await binder.fence_in_time("team", member(), "planned anew", patience=patience) is None
+            assert time.monotonic() > patience
+        assert len(refused) > 1

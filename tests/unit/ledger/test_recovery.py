@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from copy import deepcopy
 
 import pytest
@@ -12,7 +13,7 @@ from alnair.ledger import recovery
 from alnair.ledger.records import BOUND, COMMITTED, PENDING, ROLLING_BACK
 from alnair.state.holding import Holding
 from harness.builders import node
-from unit.control.world import LEASE, PODS, RECORDS, World, record_name, record_writes
+from unit.control.world import LEASE, NAMESPACE, PODS, RECORDS, World, record_name, record_writes
 
 KEPT = 61
 
@@ -366,3 +367,51 @@ async def test_an_adoption_that_a_quota_refuses_is_made_when_it_allows_it_for_wh
                 world.deletes(name)
                 await world.until(lambda: f"uid-{name}" not in world.leader.state.holdings)  # noqa: B023
         await world.until(lambda: world.listed() == ({record_name(): sorted(left)} if left else {}))
+
+
+async def test_an_adoption_whose_status_is_refused_holds_up_nobodys_release() -> None:
+    async with World(min_member=1) as world:
+        bound_by_us(world, "a")
+        bound_by_us(world, "b")
+        with world.server.refusing(
+            lambda call: call.method == "PUT" and call.path.startswith(RECORDS), 422
+        ) as refused:
+            await world.start()
+            await world.until(lambda: len(refused) > 2)
+            world.deletes("b")
+            await world.until(lambda: "uid-b" not in world.leader.state.holdings)
+        await world.until(lambda: world.listed() == {record_name(): ["a"]})
+
+
+async def test_an_adoption_whose_creation_got_no_answer_is_found_though_a_quota_is_used_up_by_it() -> None:
+    async with World(min_member=1) as world:
+        bound_by_us(world, "a")
+        world.server.loses_the_answer_of(f"POST {NAMESPACE}/gpuallocations")
+        with world.server.refusing(
+            lambda call: (
+                call.method == "POST"
+                and call.path == RECORDS
+                and f"{RECORDS}/{record_name()}" in world.server.objects
+            ),
+            403,
+        ):
+            await world.start()
+            await world.until(lambda: world.listed() == {record_name(): ["a"]})
+
+
+async def test_a_record_that_is_refused_for_days_is_settled_by_one_task() -> None:
+    async with World(min_member=1) as world:
+        bound_by_us(world, "a")
+        with world.server.refusing(
+            lambda call: call.method == "POST" and call.path == RECORDS, 403
+        ) as refused:
+            await world.start()
+            await world.until(lambda: len(refused) > 2)
+            world.pod("b")
+            gang = world.leader.gang
+            for tries in range(1, 5):
+                await world.until(lambda: gang().refusals == tries)  # noqa: B023
+                world.clock.pass_(400)
+            tasks = [task.get_name() for task in asyncio.all_tasks()]
+            assert len([name for name in tasks if name.startswith("settle ")]) == 1
+        await world.until(lambda: world.listed() == {record_name(): ["a", "b"]})

@@ -164,6 +164,27 @@ async def test_a_record_deleted_by_hand_is_written_anew_while_its_pods_live() ->
         assert world.said()["phase"] == BOUND
 
 
+async def test_that_it_is_written_anew_is_tried_until_nobody_refuses_it() -> None:
+    async with World() as world:
+        await settled_gang(world)
+        with world.server.refusing(
+            lambda call: call.method == "POST" and call.path == RECORDS, 403
+        ) as refused:
+            world.server.remove(RECORD)
+            await world.until(lambda: len(refused) > 2)
+        await world.until(lambda: world.listed() == {record_name(): ["a", "b"]})
+
+
+async def test_who_ends_while_its_record_may_not_be_written_anew_is_released() -> None:
+    async with World() as world:
+        await settled_gang(world)
+        with world.server.refusing(lambda call: call.method == "POST" and call.path == RECORDS, 403):
+            world.server.first(f"PUT {record_name()}/status", lambda: world.server.remove(RECORD))
+            world.deletes("b")
+            await world.until(lambda: "uid-b" not in world.leader.state.holdings)
+        await world.until(lambda: world.listed() == {record_name(): ["a"]})
+
+
 async def test_an_object_for_somebody_else_in_a_records_place_is_not_filled_and_ours_comes_back_after_it() -> (
     None
 ):

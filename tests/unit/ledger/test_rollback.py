@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
+from aiohttp import web
 
 from alnair.ledger import ledger
 from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK
-from unit.apiserver import Call
+from unit.apiserver import Call, Fault, refusal
 from unit.control.world import World, record_name
 
 KEPT = 61  # seconds: longer than places are kept where the group names no timeout
@@ -236,3 +239,50 @@ async def test_a_roll_back_that_may_not_be_written_for_a_while_evicts_nobody_bef
             assert world.evicted() == []
         await world.settled()
         assert world.evicted() == ["a"]
+
+
+async def test_a_member_whose_binding_lost_its_answer_and_that_may_not_be_read_keeps_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ledger, "LANDING_SECONDS", 0.02)
+    async with World(min_member=2) as world:
+        world.pods("a", "b")
+        world.server.loses_the_answer_of("POST b/binding")
+        with world.server.refusing(lambda call: call.name == "GET pods/b", 403) as refused:
+            await world.start()
+            await world.until(lambda: world.where().keys() == {"a", "b"})
+            await world.until(lambda: len(refused) > 20)
+            assert world.listed() == {record_name(): ["a", "b"]}
+            assert set(world.leader.state.holdings) == {"uid-a", "uid-b"}
+        await world.settled()
+        assert world.said()["complete"] is True
+        assert world.evicted() == []
+
+
+async def test_members_that_may_not_be_changed_are_waited_for_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One after another each would cost the others another call, of which any may take a webhook's time."""
+    monkeypatch.setattr(ledger, "LANDING_SECONDS", 0.1)
+    members = "abcdefgh"
+    async with World(min_member=len(members)) as world:
+        world.pods(*members)
+        at_once, most = set[str](), 0
+
+        async def slow(call: Call) -> web.StreamResponse:
+            nonlocal most
+            at_once.add(call.path)
+            most = max(most, len(at_once))
+            await asyncio.sleep(0.05)
+            at_once.discard(call.path)
+            return refusal(500, "InternalError")
+
+        def changes_a_pod(call: Call) -> bool:
+            return call.method == "PATCH" and "/pods/" in call.path
+
+        world.server.faults.append(Fault(changes_a_pod, before=slow, stays=True))
+        with world.server.refusing(lambda call: call.path.endswith("/binding"), 422):
+            await world.start()
+            await world.until(lambda: most == len(members))
+        world.server.faults.clear()
+        await world.settled()

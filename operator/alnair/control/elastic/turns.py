@@ -32,9 +32,9 @@ class Turns:
         if over and (books != self._books or self._wants_change(waiting)):
             self._asked.clear()
             self._books, self._turn = books, set(waiting)
-        again = islice((gang for gang in waiting if gang in self._hopeful), MOST_AT_ONCE)
-        others = (gang for gang in waiting if gang not in self._asked and gang not in self._hopeful)
-        chosen = {*again, *islice(others, MOST_AT_ONCE)}
+        again = set(islice((gang for gang in waiting if gang in self._hopeful), MOST_AT_ONCE))
+        others = (gang for gang in waiting if gang not in self._asked and gang not in again)
+        chosen = again.union(islice(others, MOST_AT_ONCE))
         return [gang for gang in waiting if gang in chosen]
 
     def _wants_change(self, waiting: Sequence[Gang]) -> bool:
