@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -175,22 +176,23 @@ def _spread(seconds: list[float]) -> dict[str, float]:
 async def soak(world: World, size: Size, report: Report) -> tuple[dict[str, Any], list[dict[str, float]]]:
     """The result, and the samples that it is made from; those of the warm-up are from before second 0.
 
-    It is warm when all who came at once, packed close, have given way to who came one by one: until then the heap is
-    still finding its size. So those go first. (Where anybody may go, a third of them is still there when as many have
-    come as there are, and a seventh ten minutes later: memory grows for as long.)
+    It is warm when all who came at once, packed close, have given way to who came one by one, and as much time again
+    has passed. So those go first. (Where anybody may go, a third of them is still there when as many have come as there
+    are.) Then everybody is of another age than those who stay: none has been there for longer than that took, and
+    until some have, memory finds its size: the older the oldest, the more holes between what is old.
     """
     world.population.settle()
     began = next_sample = time.monotonic()
-    warm_at: float | None = None
+    warm_at = math.inf
     owed, came = 0.0, 0
     samples: list[dict[str, float]] = []
     waits: list[tuple[float, float]] = []  # (when it was bound, for how long it had waited)
     seen = set(world.watcher.at)
-    while warm_at is None or time.monotonic() < warm_at + size.minutes * 60:
+    while time.monotonic() < warm_at + size.minutes * 60:
         now = time.monotonic()
-        if warm_at is None and not world.population.settlers:
-            warm_at = now
-            report.say("warm: nobody is left who came at once; from here on it counts")
+        if warm_at == math.inf and not world.population.settlers:
+            warm_at = now + (now - began)
+            report.say(f"nobody is left who came at once; warm in {(warm_at - now) / 60:.1f} min")
         if now >= next_sample:
             fresh = world.watcher.at.keys() - seen
             seen = set(world.watcher.at)
@@ -243,10 +245,10 @@ async def soak(world: World, size: Size, report: Report) -> tuple[dict[str, Any]
     return result, samples
 
 
-def _progress(world: World, latest: dict[str, float], now: float, warm_at: float | None) -> str:
+def _progress(world: World, latest: dict[str, float], now: float, warm_at: float) -> str:
     where = (
         f"warming up, {world.population.settlers} gangs and lone pods to go"
-        if warm_at is None
+        if warm_at == math.inf
         else f"{(now - warm_at) / 60:.1f} min"
     )
     return f"{where}: {latest['memory_mib']:.0f} MiB, {latest['waiting']:.0f} wait"
