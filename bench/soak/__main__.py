@@ -92,6 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--restarts", type=int, default=3, help="and as many kills (default: 3)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plot", type=Path, help="where to draw it (SVG)")
+    parser.add_argument("--samples", type=Path, help="where to write what it is drawn from (JSON)")
     parser.add_argument("--json", action="store_true", help="only the last line: nothing about progress")
     chosen = parser.parse_args(arguments)
     size = Size(chosen.nodes, chosen.pods, chosen.minutes, chosen.rate, chosen.flood, chosen.restarts)
@@ -102,6 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found, samples = asyncio.run(measure(cluster, size, seed=chosen.seed, report=report))
     if chosen.plot is not None:
         plot.draw(samples, chosen.plot)
+    if chosen.samples is not None:
+        chosen.samples.write_text(json.dumps(samples), encoding="utf-8")
     print(json.dumps({**found, "seed": chosen.seed, "seconds": round(time.monotonic() - began)}), flush=True)
     return 0
 

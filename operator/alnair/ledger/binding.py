@@ -124,20 +124,21 @@ class Binder:
 
         Returns what became of the pod if it is not simply unbound; only on None may its slices be given away. Raises
         Refused where somebody's policy says no. With `patience` (monotonic) only after that moment, and then Unanswered
-        too, for somebody's webhook may be broken, or hang; but never of a pod that was not just seen unbound: who may
-        not even be looked at is waited for, as is an apiserver that does not answer. `version`: one at which the pod
-        was seen unbound, which saves a look.
+        too, for somebody's webhook may be broken, or hang; but only of a pod that a look made after that moment saw
+        unbound: who may not even be looked at is waited for, as is an apiserver that does not answer. `version`: one
+        at which the pod was seen unbound, which saves a look.
         """
         path = f"/api/v1/namespaces/{namespace}/pods/{member.name}"
         pauses = Pauses()
         while True:
-            seen_unbound = bool(version)
+            unbound_at_last = False
             try:
                 if not version:
+                    at_last = bool(patience) and time.monotonic() > patience
                     pod = await self._client.get(path)
                     if (verdict := judge(pod, member)) is not None:
                         return verdict
-                    version, seen_unbound = pod["metadata"]["resourceVersion"], True
+                    version, unbound_at_last = pod["metadata"]["resourceVersion"], at_last
                 body = {
                     "metadata": {"uid": member.uid, "resourceVersion": version},
                     "status": {
@@ -153,12 +154,12 @@ class Binder:
             except Refused as refused:
                 if refused.status == 404:
                     return Verdict.GONE
-                meant = _is_over(patience) and seen_unbound if patience else not not_now(refused)
+                meant = unbound_at_last if patience else not not_now(refused)
                 if meant and refused.status != 409:
                     raise
                 await pauses.rest()
             except Unanswered as error:
-                if seen_unbound and _is_over(patience):
+                if unbound_at_last:
                     raise
                 await pauses.rest(error)
             version = ""  # look before the next try
@@ -173,10 +174,6 @@ class Binder:
         except (Refused, Unanswered) as error:
             log.error("pod %s/%s: %s, and it cannot be changed: %s", namespace, member.name, why, error)
             return None
-
-
-def _is_over(patience: float) -> bool:
-    return bool(patience) and time.monotonic() > patience
 
 
 async def as_it_is(client: Client, namespace: str, member: Member) -> dict[str, Any] | None:

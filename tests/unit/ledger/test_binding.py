@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
+from aiohttp import web
 
 from alnair.api import names
 from alnair.kube import Client
@@ -19,7 +20,7 @@ from alnair.ledger.binding import Binder, Verdict, binding, judge
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
 from alnair.ledger.records import Member
 from alnair.state.holding import Holding
-from unit.apiserver import Store
+from unit.apiserver import Call, Fault, Store, refusal
 from unit.builders import HandClock, card, holds, part
 
 POD = "/api/v1/namespaces/team/pods/p"
@@ -229,3 +230,19 @@ async def test_a_pod_that_was_seen_unbound_and_may_not_be_changed_is_waited_for_
             assert await binder.fence_in_time("team", member(), "planned anew", patience=patience) is None
             assert time.monotonic() > patience
         assert len(refused) > 1
+
+
+async def test_a_look_from_before_patience_was_over_is_not_the_last() -> None:
+    """A Binding that was under way when the pod was seen unbound may have landed since."""
+    async with binding_pods() as (server, binder, _):
+        seen = server.objects[POD]["metadata"]["resourceVersion"]
+
+        async def too_late(_: Call) -> web.StreamResponse:
+            server.put(POD, {"spec": {"nodeName": "n1"}})
+            return refusal(422, "Refused")
+
+        server.faults.append(Fault(lambda call: call.method == "PATCH", before=too_late))
+        verdict = await binder.fence_in_time(
+            "team", member(), "planned anew", version=seen, patience=time.monotonic()
+        )
+        assert verdict is Verdict.BOUND
