@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
+from alnair.control.elastic.hope import MOST_AGAIN, MOST_ASKED
 from alnair.control.elastic.turns import MOST_AT_ONCE, Turns
 from alnair.control.gangs import Gang
 from harness.builders import pod
@@ -71,6 +72,21 @@ def test_more_whom_something_helps_than_one_look_can_ask_about_hide_nobody() -> 
     asked_at = []
     for at in range(LOOKS):
         asked = turns.due(waiting, at)
+        turns.answered({one: None if one is first else object() for one in asked})
+        if first in asked:
+            asked_at.append(at)
+    assert len(asked_at) > LOOKS // 8
+
+
+def test_those_with_hope_whom_no_look_gets_round_to_end_no_turn() -> None:
+    """A look asks about eight kinds of them, and always the first."""
+    turns, first = Turns(), gang("first")
+    waiting = [first, *(gang(str(each)) for each in range(MOST_AGAIN + 4))]
+    asked_at = []
+    for at in range(LOOKS):
+        due = turns.due(waiting, at)
+        again = [one for one in due if turns.hopes(one)][:MOST_AGAIN]
+        asked = [*again, *(one for one in due if not turns.hopes(one))][: MOST_AGAIN + MOST_ASKED]
         turns.answered({one: None if one is first else object() for one in asked})
         if first in asked:
             asked_at.append(at)

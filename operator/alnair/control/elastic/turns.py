@@ -28,7 +28,8 @@ class Turns:
 
     def due(self, waiting: Sequence[Gang], books: object) -> list[Gang]:
         """Who is to be asked about now, in the order of `waiting`."""
-        over = all(gang in self._asked for gang in waiting if gang in self._turn)
+        known = self._asked.keys() | self._hopeful  # who has hope comes into every look anyway
+        over = all(gang in known for gang in waiting if gang in self._turn)
         if over and (books != self._books or self._wants_change(waiting)):
             self._asked.clear()
             self._books, self._turn = books, set(waiting)
