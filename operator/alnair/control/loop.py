@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 
 from alnair.api.allocation import GROWTH
@@ -22,7 +23,6 @@ from alnair.control.profiles import Profiles
 from alnair.control.promises import Promises
 from alnair.control.queue import Queue
 from alnair.control.reports import Reports
-from alnair.kube import Refused
 from alnair.kube.clock import Clock
 from alnair.ledger import places, recovery
 from alnair.ledger.binding import Verdict
@@ -416,13 +416,9 @@ class Loop:
     async def _fenced(self, namespace: str, member: RecordMember) -> Verdict:
         """What became of a pod whose Binding was refused. Only once it was changed can no earlier try land; or when the
         apiserver has given up on that."""
-        why = "the Binding was refused"
-        try:
-            async with asyncio.timeout(LANDING_SECONDS):
-                return await self._ledger.binder.fence(namespace, member, why) or Verdict.REFUSED
-        except (Refused, TimeoutError) as error:
-            log.error("pod %s/%s: %s, and it may not be changed: %r", namespace, member.name, why, error)
-            return Verdict.REFUSED
+        patience = time.monotonic() + LANDING_SECONDS
+        fence = self._ledger.binder.fence
+        return await fence(namespace, member, "the Binding was refused", patience=patience) or Verdict.REFUSED
 
     def now_bound(self, uid: str, holding: Holding, scheduler: str) -> None:
         """The apiserver accepted the Binding: know it at once, the pod stream will say the same a moment later.

@@ -23,7 +23,7 @@ from alnair.kube.client import STRATEGIC_PATCH
 from alnair.ledger.delivery import Delivery, Undeliverable, delivery_of
 from alnair.ledger.lease import Lease
 from alnair.ledger.records import Member
-from alnair.ledger.writer import Pauses, not_now
+from alnair.ledger.writer import Pauses
 from alnair.state.holding import containers_to_json
 
 log = logging.getLogger(__name__)
@@ -118,62 +118,52 @@ class Binder:
             version = ""  # look before the next try
 
     async def fence(
-        self, namespace: str, member: Member, why: str, *, version: str = "", patience: float = 0.0
+        self, namespace: str, member: Member, why: str, *, patience: float, version: str = ""
     ) -> Verdict | None:
         """Change the unbound pod, so that every Binding still under way meets another version and is refused.
 
-        Returns what became of the pod if it is not simply unbound; only on None may its slices be given away. Raises
-        Refused where somebody's policy says no. With `patience` (monotonic) only after that moment, and then Unanswered
-        too, for somebody's webhook may be broken, or hang; but only of a pod that a look made after that moment saw
-        unbound: who may not even be looked at is waited for, as is an apiserver that does not answer. `version`: one
-        at which the pod was seen unbound, which saves a look.
+        Returns what became of the pod if it is not simply unbound; only on None may its slices be given away. A pod
+        that cannot be changed, for somebody's policy says no or somebody's webhook hangs, is waited for until
+        `patience` (monotonic; callers allow for as long as a Binding can be under way), and then until a look sees it
+        unbound: nothing older can land after that. `version`: one at which it was seen unbound, which saves a look.
         """
         path = f"/api/v1/namespaces/{namespace}/pods/{member.name}"
-        pauses = Pauses()
+        pauses, tries = Pauses(), 1
         while True:
+            trouble: Refused | Unanswered | None = None
             unbound_at_last = False
             try:
                 if not version:
-                    at_last = bool(patience) and time.monotonic() > patience
+                    at_last = time.monotonic() > patience
                     pod = await self._client.get(path)
                     if (verdict := judge(pod, member)) is not None:
                         return verdict
                     version, unbound_at_last = pod["metadata"]["resourceVersion"], at_last
-                body = {
-                    "metadata": {"uid": member.uid, "resourceVersion": version},
-                    "status": {
-                        "conditions": [
-                            {"type": "PodScheduled", "status": "False", "reason": "Replanned", "message": why}
-                        ]
-                    },
-                }
+                # A status that says the same already would not be changed: each try says it in other words.
+                said = why if tries == 1 else f"{why} (try {tries})"
+                body = _no_longer_planned(member, version, said)
                 after = await self._client.patch(f"{path}/status", body, kind=STRATEGIC_PATCH)
                 if after["metadata"]["resourceVersion"] != version:
                     return None
-                why += " (again)"  # nothing was changed, so nothing is fenced: say it in other words
             except Refused as refused:
                 if refused.status == 404:
                     return Verdict.GONE
-                meant = unbound_at_last if patience else not not_now(refused)
-                if meant and refused.status != 409:
-                    raise
-                await pauses.rest()
+                trouble = refused
             except Unanswered as error:
-                if unbound_at_last:
-                    raise
-                await pauses.rest(error)
-            version = ""  # look before the next try
+                trouble = error
+            if unbound_at_last:
+                log.error("pod %s/%s: %s; it cannot be changed: %s", namespace, member.name, why, trouble)
+                return None
+            await pauses.rest(trouble)
+            version, tries = "", tries + 1
 
-    async def fence_in_time(
-        self, namespace: str, member: Member, why: str, *, patience: float, version: str = ""
-    ) -> Verdict | None:
-        """`fence`, but a pod that nobody may change is waited for until `patience` (monotonic) and no longer
-        (callers allow for as long as a Binding can be under way)."""
-        try:
-            return await self.fence(namespace, member, why, version=version, patience=patience)
-        except (Refused, Unanswered) as error:
-            log.error("pod %s/%s: %s, and it cannot be changed: %s", namespace, member.name, why, error)
-            return None
+
+def _no_longer_planned(member: Member, version: str, why: str) -> dict[str, Any]:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Replanned", "message": why}
+    return {
+        "metadata": {"uid": member.uid, "resourceVersion": version},
+        "status": {"conditions": [condition]},
+    }
 
 
 async def as_it_is(client: Client, namespace: str, member: Member) -> dict[str, Any] | None:

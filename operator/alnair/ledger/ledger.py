@@ -311,7 +311,7 @@ class Ledger:
         if verdict not in (Verdict.REFUSED, Verdict.UNREADY):
             return verdict
         why = unready.get(member.uid, "the Binding was refused")
-        return await self.binder.fence_in_time(namespace, member, why, patience=patience) or verdict
+        return await self.binder.fence(namespace, member, why, patience=patience) or verdict
 
     def _untold(self, member: Member) -> str:
         """Why the pod would not be told the cards that its record gives it. A plan of ours has asked for that; one of
@@ -390,7 +390,8 @@ class Ledger:
                 try:
                     async with self.writing(record):
                         await self.writer.write(record)
-                    return
+                    if not _is_unsaid(record):
+                        return
                 except Refused as refused:
                     log.error("record %s could not be settled, trying again: %s", record, refused)
         await asyncio.sleep(SETTLE_PAUSE)
@@ -439,24 +440,31 @@ class Ledger:
             stay = [
                 places.keep(self, record, member, kept[member.uid]) for member in gone if member.uid in kept
             ]
-            await self._say_who_is_left(record)
+            some_are = await self._say_who_is_left(record)
             self.forget(member.uid for member in gone)
+            if not some_are:
+                return
             for place in stay:
                 self.state.reserve(place.key, place.holding, place.pod)
             self.listener.record_shrunk(record)
 
-    async def _say_who_is_left(self, record: Record) -> None:
-        """An object that lists who is gone is written before anything is free. Where none stands, or an empty one,
+    async def _say_who_is_left(self, record: Record) -> bool:
+        """Whether anybody is by then; else the object is gone, too.
+
+        An object that lists who is gone is written before anything is free. Where none stands, or an empty one,
         because it is refused, nobody is listed: `write_anew` tries on for those that are left."""
         pauses = Pauses()
         while True:
             try:
                 await self.writer.write(record)
-                return
+                return True
             except Refused as refused:
                 log.error("record %s could not be written: %s", record, refused)
-                if not (record.exists and record.said):
-                    return
+                if not (record.exists and record.lists):
+                    return True
+                if not record.planned and all(member.gone for member in record.members.values()):
+                    await self.discard(record)
+                    return False
             await pauses.rest()
 
     async def discard(self, record: Record) -> None:
@@ -512,7 +520,7 @@ class Ledger:
             record.phase, record.short_since = ROLLING_BACK, None
             lone = [member.name for member in record.members.values() if not self._would_come_back(member)]
             record.set_condition(rolled_back(why, lone), now=self.clock.stamp())
-            await self.writer.insist(record)
+            await self._say_who_is_left(record)
             self.forget([*(member.uid for member in vacant), *places])
             self.listener.record_rolled_back(record, why)
         await self.lease.confirm()

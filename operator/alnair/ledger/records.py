@@ -130,6 +130,7 @@ class Record:
     phase: str = PENDING
     said: str = ""  # the phase that stands in the object, as far as we know
     standing: Counter[str] = field(default_factory=Counter)  # and what pods and places hold there
+    lists: bool = False  # it may name pods: in its status, or in the plan that it was created with
     members: dict[str, Member] = field(default_factory=dict)
     planned: dict[str, Member] = field(default_factory=dict)  # taken in memory, in no write yet
     places: dict[str, Place] = field(default_factory=dict)  # for members to come, by key
@@ -216,6 +217,7 @@ class Record:
         )
         status = there.get("status") or {}
         self.said, self.standing = str(status.get("phase") or ""), _held(status)
+        self.lists = bool(self.said or (meta.get("annotations") or {}).get(names.PLAN))
 
     def takes_more(self) -> bool:
         """Whether the next write gives anything to anybody that is not given in the object already."""

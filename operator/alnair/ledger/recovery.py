@@ -152,7 +152,7 @@ async def _withdraw(ledger: Ledger, record: Record) -> bool:
 
     async def fence(member: Member) -> Verdict | None:
         why = "the plan for this pod came too late"
-        return await ledger.binder.fence_in_time(record.owner.namespace, member, why, patience=patience)
+        return await ledger.binder.fence(record.owner.namespace, member, why, patience=patience)
 
     if Verdict.BOUND in await together(map(fence, record.members.values())):
         return False
@@ -224,7 +224,7 @@ async def fence_alone(ledger: Ledger) -> None:
 
     async def fence(pod: Pod) -> None:
         member, why = Member(pod.uid, pod.name, Holding("")), "a new leader plans this pod anew"
-        verdict = await ledger.binder.fence_in_time(
+        verdict = await ledger.binder.fence(
             pod.namespace, member, why, version=pod.version, patience=patience
         )
         if verdict is not None:

@@ -87,7 +87,7 @@ class RecordWriter:
 
     async def _create(self, record: Record, *, plan: str = "") -> bool:
         """Whether the object is as we sent it; if not, another stood there and was taken over."""
-        pauses, created, unanswered, patience = Pauses(), False, False, 0.0
+        pauses, created, patience = Pauses(), False, 0.0
         while True:
             self._must_lead()
             try:
@@ -104,13 +104,12 @@ class RecordWriter:
                     await pauses.rest()  # a predecessor is on its way out
                 elif may_land(record):
                     await pauses.rest()  # what an earlier try decided may still come to stand there
-                elif unanswered and await self._take_over(record):
+                elif await self._take_over(record):
                     break  # it stands, and whoever refuses (a quota that it has used up) is asked before the name is
                 else:
                     raise
             except Unanswered as error:
                 log.warning("record %s: %s; trying again", record, error)
-                unanswered = True
                 if plan:
                     record.landing = time.monotonic() + LANDING_SECONDS
                 await pauses.rest(error)
@@ -120,8 +119,7 @@ class RecordWriter:
     async def write(self, record: Record, *, commit: bool = False) -> None:
         """Make the object's status say what the record says. Returns only when it does.
 
-        What is refused raises Refused, once no earlier try of it can still land: then nothing of it is decided. Only
-        "forbidden" is not believed where it is no `commit`: what was decided before is insisted on.
+        What is refused raises Refused, once no earlier try of it can still land: then nothing of it is decided.
         """
         pauses, forbidden, landing = Pauses(), 0, 0.0
         while True:
@@ -141,7 +139,7 @@ class RecordWriter:
                 elif refused.status == 409:
                     if await self._landed(record):
                         return
-                elif not_now(refused) and (not commit or forbidden < REFUSALS):
+                elif not_now(refused) and forbidden < REFUSALS:
                     forbidden += 1
                     await pauses.rest()
                 elif time.monotonic() < landing:
@@ -154,17 +152,6 @@ class RecordWriter:
                 landing = time.monotonic() + LANDING_SECONDS
                 log.warning("record %s: %s; trying again", record, error)
                 await pauses.rest(error)
-
-    async def insist(self, record: Record) -> None:
-        """`write` for what is so already and has to be said: whoever refuses it is asked again until nobody does."""
-        pauses = Pauses()
-        while True:
-            try:
-                await self.write(record)
-                return
-            except Refused as refused:
-                log.error("record %s could not be written, trying again: %s", record, refused)
-                await pauses.rest()
 
     async def amend(self, record: Record, **status: Any) -> None:
         """Change these fields of the status and no others, in one try."""

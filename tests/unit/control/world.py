@@ -74,6 +74,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "LONGEST_PAUSE", 0.01)
     monkeypatch.setattr(eviction, "BUDGET_PAUSE", 0.01)
     monkeypatch.setattr(ledger, "BINDING_PAUSE", 0.01)
+    monkeypatch.setattr(ledger, "SETTLE_PAUSE", 0.01)
     monkeypatch.setattr(ledger, "JUDGE_PAUSE", 0.01)
     monkeypatch.setattr(sightings, "LOOK_PAUSE", 0.01)
     monkeypatch.setattr(ledger, "GATHER_SECONDS", 0.002)

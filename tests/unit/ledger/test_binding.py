@@ -20,11 +20,12 @@ from alnair.ledger.binding import Binder, Verdict, binding, judge
 from alnair.ledger.lease import LeadershipLost, Lease, LeaseSettings
 from alnair.ledger.records import Member
 from alnair.state.holding import Holding
-from unit.apiserver import Call, Fault, Store, refusal
+from unit.apiserver import Call, Fault, Store, refusal, reply
 from unit.builders import HandClock, card, holds, part
 
 POD = "/api/v1/namespaces/team/pods/p"
 BIND = "POST p/binding"
+LATER = float("inf")
 PLACE = holds("n1", part("n1", 0, 6144, 50), part("n1", 1, 6144, 50))
 
 
@@ -169,7 +170,7 @@ async def test_nobody_binds_again_who_no_longer_leads() -> None:
 async def test_a_fence_refuses_every_binding_that_is_still_under_way() -> None:
     async with binding_pods() as (server, binder, _):
         planned = server.objects[POD]["metadata"]["resourceVersion"]
-        assert await binder.fence("team", member(planned), "planned anew") is None
+        assert await binder.fence("team", member(planned), "planned anew", patience=LATER) is None
         late = await asyncio.gather(
             Client.call(binder._client, "POST", f"{POD}/binding", body=binding(member(), version=planned)),
             return_exceptions=True,
@@ -180,9 +181,9 @@ async def test_a_fence_refuses_every_binding_that_is_still_under_way() -> None:
 
 async def test_a_fence_that_changed_nothing_is_said_in_other_words() -> None:
     async with binding_pods() as (server, binder, _):
-        assert await binder.fence("team", member(), "planned anew") is None
+        assert await binder.fence("team", member(), "planned anew", patience=LATER) is None
         before = server.objects[POD]["metadata"]["resourceVersion"]
-        assert await binder.fence("team", member(), "planned anew") is None
+        assert await binder.fence("team", member(), "planned anew", patience=LATER) is None
         assert server.objects[POD]["metadata"]["resourceVersion"] != before
 
 
@@ -202,7 +203,7 @@ async def test_a_fence_says_what_became_of_the_pod_if_it_is_not_simply_unbound(
             del server.objects[POD]
         else:
             server.put(POD, pod)
-        assert await binder.fence("team", member(), "planned anew") is verdict
+        assert await binder.fence("team", member(), "planned anew", patience=LATER) is verdict
 
 
 async def test_who_may_not_be_looked_at_is_waited_for_however_long_it_takes() -> None:
@@ -210,7 +211,7 @@ async def test_who_may_not_be_looked_at_is_waited_for_however_long_it_takes() ->
     async with binding_pods() as (server, binder, _):
         with server.refusing(lambda call: call.name == "GET pods/p", 403) as refused:
             fence = asyncio.create_task(
-                binder.fence_in_time("team", member(), "planned anew", patience=time.monotonic())
+                binder.fence("team", member(), "planned anew", patience=time.monotonic())
             )
             while len(refused) < 3:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
@@ -227,7 +228,7 @@ async def test_a_pod_that_was_seen_unbound_and_may_not_be_changed_is_waited_for_
     async with binding_pods() as (server, binder, _):
         with server.refusing(lambda call: call.method == "PATCH", 503 if lost else 422) as refused:
             patience = time.monotonic() + 0.05
-            assert await binder.fence_in_time("team", member(), "planned anew", patience=patience) is None
+            assert await binder.fence("team", member(), "planned anew", patience=patience) is None
             assert time.monotonic() > patience
         assert len(refused) > 1
 
@@ -242,7 +243,26 @@ async def test_a_look_from_before_patience_was_over_is_not_the_last() -> None:
             return refusal(422, "Refused")
 
         server.faults.append(Fault(lambda call: call.method == "PATCH", before=too_late))
-        verdict = await binder.fence_in_time(
+        verdict = await binder.fence(
             "team", member(), "planned anew", version=seen, patience=time.monotonic()
         )
         assert verdict is Verdict.BOUND
+
+
+async def test_a_pod_that_no_word_of_ours_changes_is_waited_for_with_pauses_and_not_for_ever() -> None:
+    """Somebody's webhook puts its conditions back as they were."""
+    async with binding_pods() as (server, binder, _):
+
+        async def unchanged(_: Call) -> web.StreamResponse:
+            return reply(200, server.objects[POD])
+
+        server.faults.append(Fault(lambda call: call.method == "PATCH", before=unchanged, stays=True))
+        patience = time.monotonic() + 0.1
+        assert await binder.fence("team", member(), "planned anew", patience=patience) is None
+        assert time.monotonic() > patience
+        said = [
+            each.body["status"]["conditions"][0]["message"] for each in server.calls if each.method == "PATCH"
+        ]
+        assert 2 < len(said) < 20
+        assert len(set(said)) == len(said)
+        assert max(map(len, said)) < 40

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
 from alnair.api import names
-from alnair.ledger import records
+from alnair.ledger import ledger, records
 from alnair.ledger.errors import RecordMoved
 from alnair.ledger.records import BOUND, COMMITTED, Owner, Record
 from alnair.state.holding import Holding
+from harness.builders import node, pod
+from unit.apiserver import Call, Fault
 from unit.control.world import NAMESPACE, PODS, RECORDS, World, record_name, record_writes
 
 
@@ -136,6 +139,24 @@ async def test_a_settle_that_is_forbidden_for_a_while_is_made_when_it_is_allowed
             assert world.said()["phase"] == COMMITTED
         await world.settled()
         assert (world.said()["phase"], world.said()["complete"]) == (BOUND, True)
+
+
+async def test_a_settle_of_which_somebody_makes_another_word_is_said_again_with_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ledger, "SETTLE_PAUSE", 0.1)
+    async with World(min_member=2, nodes=(node("n1").with_cards(1),)) as world:
+        world.pods("a", "b", like=pod("").by("alnair").slice(memory_gib=1))
+
+        async def other_word(call: Call) -> None:
+            call.body["status"]["phase"] = COMMITTED
+
+        world.server.faults.append(Fault(record_writes, before=other_word, stays=True))
+        await world.start()
+        await world.until(lambda: world.where().keys() == {"a", "b"})
+        before, began = len(world.written()), time.monotonic()
+        await world.until(lambda: len(world.written()) > before + 5)
+        assert time.monotonic() - began > 0.3
 
 
 async def test_a_commit_that_is_forbidden_for_good_decides_nothing() -> None:

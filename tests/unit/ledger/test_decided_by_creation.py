@@ -12,10 +12,10 @@ import pytest
 
 from alnair.api import names
 from alnair.ledger import records, recovery, writer
-from alnair.ledger.records import BOUND, COMMITTED, Member, Owner, Record
+from alnair.ledger.records import BOUND, COMMITTED, Member, Owner, Record, decided
 from alnair.state.holding import ContainerShare, Holding
 from harness.builders import node, pod
-from unit.control.world import NAMESPACE, RECORDS, World, record_name
+from unit.control.world import NAMESPACE, RECORDS, World, record_name, record_writes
 
 ALL_OF_IT = pod("").by("alnair").asking(gpu=8)
 TRAINER = pod("").by("alnair").asking(gpu=2)
@@ -305,11 +305,11 @@ async def test_a_record_that_was_written_anew_is_settled_too() -> None:
         world.pods("a", like=TRAINER)
         leader = await world.start()
         await world.settled()
-        world.server.refuses(CREATE, 403, "Forbidden")
-        world.strays |= {"uid-a"}
-        world.server.remove(RECORD)
-        await world.settled()
-        assert not leader.record().exists
+        with world.server.refusing(lambda call: call.name == CREATE, 403) as refused:
+            world.strays |= {"uid-a"}
+            world.server.remove(RECORD)
+            await world.until(lambda: refused)
+            assert not leader.record().exists
         world.pods("b", like=TRAINER)
         await world.settled()
         assert world.where() == {"a": "n1", "b": "n1"}
@@ -380,3 +380,18 @@ async def test_a_gang_that_stays_short_shows_its_status() -> None:
         await world.start()
         await world.settled()
         assert (world.said()["phase"], world.said()["complete"]) == (COMMITTED, False)
+
+
+async def test_whom_the_plan_lists_is_not_free_before_a_status_that_does_not() -> None:
+    async with counted_world() as world:
+        world.pods("a", "b", like=TRAINER)
+        with world.server.refusing(record_writes, 422) as refused:
+            await world.start()
+            await world.until(lambda: world.where().keys() == {"a", "b"} and refused)
+            world.deletes("b")
+            tries = len(refused)
+            await world.until(lambda: len(refused) > tries + 5)
+            assert [each["name"] for each in decided(world.server.objects[RECORD])["pods"]] == ["a", "b"]
+            assert "uid-b" in world.leader.state.holdings
+        await world.until(lambda: "uid-b" not in world.leader.state.holdings)
+        assert world.listed() == {record_name(): ["a"]}

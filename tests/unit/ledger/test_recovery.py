@@ -369,12 +369,13 @@ async def test_an_adoption_that_a_quota_refuses_is_made_when_it_allows_it_for_wh
         await world.until(lambda: world.listed() == ({record_name(): sorted(left)} if left else {}))
 
 
-async def test_an_adoption_whose_status_is_refused_holds_up_nobodys_release() -> None:
+@pytest.mark.parametrize("status", [403, 422])
+async def test_an_adoption_whose_status_is_refused_holds_up_nobodys_release(status: int) -> None:
     async with World(min_member=1) as world:
         bound_by_us(world, "a")
         bound_by_us(world, "b")
         with world.server.refusing(
-            lambda call: call.method == "PUT" and call.path.startswith(RECORDS), 422
+            lambda call: call.method == "PUT" and call.path.startswith(RECORDS), status
         ) as refused:
             await world.start()
             await world.until(lambda: len(refused) > 2)
@@ -396,6 +397,20 @@ async def test_an_adoption_whose_creation_got_no_answer_is_found_though_a_quota_
             403,
         ):
             await world.start()
+            await world.until(lambda: world.listed() == {record_name(): ["a"]})
+
+
+async def test_an_adoption_whose_creation_lands_late_is_found_though_a_quota_is_used_up_by_it() -> None:
+    """The quota is charged first: the next try is refused while nothing stands there yet."""
+    async with World(min_member=1) as world:
+        bound_by_us(world, "a")
+        lands = world.server.cuts_off(f"POST {NAMESPACE}/gpuallocations")
+        with world.server.refusing(
+            lambda call: call.method == "POST" and call.path == RECORDS, 403
+        ) as refused:
+            await world.start()
+            await world.until(lambda: len(refused) > 1)
+            assert lands() == 201
             await world.until(lambda: world.listed() == {record_name(): ["a"]})
 
 

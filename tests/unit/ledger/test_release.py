@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from alnair.ledger.records import BOUND, COMMITTED, Record
-from harness.builders import node
+from harness.builders import node, pod
 from unit.apiserver import Call
 from unit.control.world import World, record_name, record_writes
 
@@ -64,6 +64,34 @@ async def test_a_release_that_is_refused_is_insisted_on_and_nothing_is_free_befo
         await world.settled()
         assert world.listed() == {record_name(): ["b"]}
         assert set(world.leader.state.holdings) == {"uid-b"}
+
+
+@pytest.mark.parametrize("status", [403, 422])
+@pytest.mark.parametrize("together", [True, False])
+async def test_a_record_that_nobody_may_write_goes_when_its_last_pod_has_ended(
+    status: int, together: bool
+) -> None:
+    async with World() as world:
+        await running(world, "a", "b")
+        with world.server.refusing(record_writes, status) as refused:
+            world.ends("a")
+            await world.until(lambda: together or len(refused) > 1)
+            world.ends("b")
+            await world.until(lambda: world.leader.state.holdings == {} and world.listed() == {})
+
+
+@pytest.mark.parametrize("status", [403, 422])
+async def test_a_gang_that_nobody_may_settle_goes_when_its_pods_have_gone(status: int) -> None:
+    def settles(call: Call) -> bool:
+        return record_writes(call) and call.body["status"]["phase"] == BOUND
+
+    async with World(min_member=2, nodes=(node("n1").with_cards(1),)) as world:
+        world.pods("a", "b", like=pod("").by("alnair").slice(memory_gib=1))
+        with world.server.refusing(settles, status) as refused:
+            await world.start()
+            await world.until(lambda: len(refused) > 1)
+            world.deletes("a", "b")
+            await world.until(lambda: world.leader.state.holdings == {} and world.listed() == {})
 
 
 @pytest.mark.parametrize("status", [410, 422])

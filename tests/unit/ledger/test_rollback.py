@@ -10,7 +10,7 @@ from aiohttp import web
 from alnair.ledger import ledger
 from alnair.ledger.records import BOUND, COMMITTED, ROLLING_BACK
 from unit.apiserver import Call, Fault, refusal
-from unit.control.world import World, record_name
+from unit.control.world import RECORDS, World, record_name
 
 KEPT = 61  # seconds: longer than places are kept where the group names no timeout
 
@@ -286,3 +286,17 @@ async def test_members_that_may_not_be_changed_are_waited_for_together(
             await world.until(lambda: most == len(members))
         world.server.faults.clear()
         await world.settled()
+
+
+async def test_a_gang_whose_record_a_hand_deleted_and_a_quota_refuses_is_taken_back_all_the_same() -> None:
+    async with World(min_member=2) as world:
+        await short(world, "a", lost=("b",), min_member=2)
+        with world.server.refusing(
+            lambda call: call.method == "POST" and call.path == RECORDS, 403
+        ) as refused:
+            world.strays.add("uid-a")
+            world.server.remove(f"{RECORDS}/{record_name()}")
+            await world.until(lambda: len(refused) > 2)
+            world.clock.pass_(KEPT)
+            await world.until(lambda: world.evicted() == ["a"])
+            await world.until(lambda: world.leader.state.holdings == {})
