@@ -11,7 +11,7 @@ import pytest
 from alnair.api import names
 from extender.plane import DEFAULT_SCHEDULER, Plane, by_certificates, declared, start
 from harness import rights
-from harness.api import Object, Refused, at
+from harness.api import Api, Object, Refused, at
 from harness.builders import PodBuilder, node, nodes, pod
 from harness.plugin import SHARED, show_log_on_failure
 from harness.watching import bound_pods, condition, record_of_pod, slices_by_card
@@ -44,6 +44,22 @@ def priority(name: str, value: int) -> Object:
         "metadata": {"name": name},
         "value": value,
     }
+
+
+async def create_with_its_class(api: Api, namespace: str, name: str, like: PodBuilder, value: int) -> None:
+    """The apiserver learns of a PriorityClass by a watch of its own, a moment after the class was created."""
+    its_class = f"{namespace}-{name}"
+    await api.create(priority(its_class, value))
+    manifest = like.named(name).with_priority(its_class).manifest()
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                await api.create(manifest, namespace=namespace)
+                return
+            except Refused as refused:
+                if "no PriorityClass" not in str(refused):
+                    raise
+            await asyncio.sleep(0.1)
 
 
 @pytest.mark.slow
@@ -142,16 +158,10 @@ async def test_of_default_schedulers_pods_those_with_slices_are_the_extenders_pr
         record = await record_of_pod(api, namespace, "slice", phase="Bound")
         assert Counter(slices_by_card([record]).values()) == {2 * GIB: 1}
 
-        for name, value in (("low", 1), ("high", 9)):
-            await api.create(priority(f"{namespace}-{name}", value))
         greedy = asking(10).asking(cpu="40")
-        await api.create(
-            greedy.named("low").with_priority(f"{namespace}-low").manifest(), namespace=namespace
-        )
+        await create_with_its_class(api, namespace, "low", greedy, 1)
         await record_of_pod(api, namespace, "low", phase="Bound")
-        await api.create(
-            greedy.named("high").with_priority(f"{namespace}-high").manifest(), namespace=namespace
-        )
+        await create_with_its_class(api, namespace, "high", greedy, 9)
         await record_of_pod(api, namespace, "high", phase="Bound")
         await api.until_gone(at("pods", namespace, "low"))
 
