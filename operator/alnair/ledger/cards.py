@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 CONDITION = "CardsHealthy"
 RECOVERED = "CardsRecovered"
 LOCKED_PAUSE = 2.0  # between looks at a record that somebody else is writing
+REFUSED_PAUSE = 30.0  # before what was refused is said again
 LONGEST_MESSAGE = 1024
 CARDS_SHOWN, PODS_SHOWN = 4, 3
 
@@ -70,23 +71,27 @@ def _look(ledger: Ledger, record: Record) -> bool:
 async def _tell(ledger: Ledger, record: Record) -> None:
     try:
         while not record.closing:
+            pause = LOCKED_PAUSE
             async with ledger.lull.errand():
                 # Whoever has the lock may wait for minutes: not in an errand's place.
                 if not record.lock.locked():
                     ledger.telling.discard(record)  # what changes from here on is news again
-                    await _write(ledger, record)
-                    return
-            await asyncio.sleep(LOCKED_PAUSE)
+                    if await _write(ledger, record) or record in ledger.telling:
+                        return
+                    ledger.telling.add(record)
+                    pause = REFUSED_PAUSE
+            await asyncio.sleep(pause)
     finally:
         ledger.telling.discard(record)
 
 
-async def _write(ledger: Ledger, record: Record) -> None:
+async def _write(ledger: Ledger, record: Record) -> bool:
+    """False: it was refused."""
     async with ledger.writing(record):
         found = troubles(ledger.state, record.members.values())
         news = _condition(record, found)
         if news is None or record.closing or not (record.exists and record.members):
-            return
+            return True
         before = record.conditions
         record.set_condition(news, now=ledger.clock.stamp())
         try:
@@ -94,7 +99,7 @@ async def _write(ledger: Ledger, record: Record) -> None:
         except Refused as refused:
             record.conditions = before
             log.error("record %s: what became of its cards could not be written: %s", record, refused)
-            return
+            return False
     cards = {(node, card) for _, node, card, _ in found}
     concerned = [
         member
@@ -102,6 +107,7 @@ async def _write(ledger: Ledger, record: Record) -> None:
         if any((member.holding.node, card) in cards for card in member.holding.cards)
     ]
     ledger.listener.cards_changed(record, news, concerned)
+    return True
 
 
 # -- what is the matter --------------------------------------------------------------------------------------------

@@ -108,6 +108,7 @@ class Ledger:
         self._releasing: set[Record] = set()
         self._judging: set[Record] = set()
         self._settling: set[Record] = set()
+        self._writing_anew: set[Record] = set()
         self.recording: set[str] = set()  # UIDs of bound pods whose record is due
         self.recovered = False  # all pods are known: what is gone may be released
         self.troubled: set[str] = set()  # nodes on whose failed cards something is held
@@ -400,19 +401,28 @@ class Ledger:
         """Its members hold their cards whether it stands or not: so whoever refuses it (a quota, an object for somebody
         else that has its name) is asked again, until nobody is left to write of. Between two tries the record is free:
         who ends meanwhile is released."""
-        pauses = Pauses()
-        while True:
-            async with self.writing(record):
-                if record.closing or not record.members:
-                    return
-                try:
-                    if not record.exists:
-                        await self.writer.create(record)
-                    await self.writer.write(record)
-                    return
-                except Refused as refused:
-                    log.error("record %s could not be written, trying again: %s", record, refused)
-            await pauses.rest()
+        if record in self._writing_anew:
+            return
+        self._writing_anew.add(record)
+        try:
+            pauses = Pauses()
+            while not await self._is_written(record):
+                await pauses.rest()
+        finally:
+            self._writing_anew.discard(record)
+
+    async def _is_written(self, record: Record) -> bool:
+        async with self.writing(record):
+            if record.closing or not record.members:
+                return True
+            try:
+                if not record.exists:
+                    await self.writer.create(record)
+                await self.writer.write(record)
+            except Refused as refused:
+                log.error("record %s could not be written, trying again: %s", record, refused)
+                return False
+            return True
 
     # -- release -------------------------------------------------------------------------------------------------
 
@@ -451,8 +461,8 @@ class Ledger:
     async def _say_who_is_left(self, record: Record) -> bool:
         """Whether anybody is by then; else the object is gone, too.
 
-        An object that lists who is gone is written before anything is free. Where none stands, or an empty one,
-        because it is refused, nobody is listed: `write_anew` tries on for those that are left."""
+        An object that lists who is gone is written before anything is free. Where none stands, or an empty one that
+        was made in the same write, nobody is listed: for those that are left it is written by and by."""
         pauses = Pauses()
         while True:
             try:
@@ -461,6 +471,7 @@ class Ledger:
             except Refused as refused:
                 log.error("record %s could not be written: %s", record, refused)
                 if not (record.exists and record.lists):
+                    self.spawn(self.write_anew(record), f"write {record} anew", can_wait=True)
                     return True
                 if not record.planned and all(member.gone for member in record.members.values()):
                     await self.discard(record)

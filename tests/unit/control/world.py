@@ -79,6 +79,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sightings, "LOOK_PAUSE", 0.01)
     monkeypatch.setattr(ledger, "GATHER_SECONDS", 0.002)
     monkeypatch.setattr(cards, "LOCKED_PAUSE", 0.002)
+    monkeypatch.setattr(cards, "REFUSED_PAUSE", 0.01)
     monkeypatch.setattr(outcomes, "TICK_SECONDS", TICK)
 
 

@@ -9,9 +9,10 @@ import pytest
 from alnair.ledger.records import BOUND, COMMITTED, Record
 from harness.builders import node, pod
 from unit.apiserver import Call
-from unit.control.world import World, record_name, record_writes
+from unit.control.world import RECORDS, World, record_name, record_writes
 
 N1 = node("n1")
+RECORD = f"{RECORDS}/{record_name()}"
 
 
 async def running(world: World, *which: str, min_member: int = 1) -> None:
@@ -92,6 +93,29 @@ async def test_a_gang_that_nobody_may_settle_goes_when_its_pods_have_gone(status
             await world.until(lambda: len(refused) > 1)
             world.deletes("a", "b")
             await world.until(lambda: world.leader.state.holdings == {} and world.listed() == {})
+
+
+async def test_a_record_that_a_refused_release_made_anew_is_written_when_it_is_allowed() -> None:
+    """A hand deletes it meanwhile: the write finds nothing, creates it, and is refused again. A pod that was deleted by
+    force out of its kubelet's reach stands nowhere else."""
+    async with World() as world:
+        await running(world, "a", "b", "p")
+        world.strays |= {"uid-a", "uid-b"}
+        world.node(node("n1"), ready=False)
+        world.deletes("p")
+        await world.settled()
+        books = world.leader.state.holdings
+        with world.server.refusing(
+            lambda call: record_writes(call) and RECORD in world.server.objects, 403
+        ) as refused:
+            world.ends("b")
+            await world.until(lambda: len(refused) > 1)
+            world.server.remove(RECORD)
+            await world.until(lambda: RECORD in world.server.objects and "uid-b" not in books)
+        await world.until(lambda: world.listed() == {record_name(): ["a", "p"]})
+        await world.restart()
+        await world.settled()
+        assert "uid-p" in world.leader.state.holdings
 
 
 @pytest.mark.parametrize("status", [410, 422])
