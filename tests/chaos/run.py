@@ -168,16 +168,19 @@ class Run:
         admitted = self._admit(call, forward)
         await self._during(call)
         fault = self._due.pop(number, None)
-        if fault is not None:
-            self._met.append(fault)
-            answer = await meddle(self, replica, fault, admitted)
-        else:
-            answer = await admitted()
-        said = answer.status if answer is not None else "no answer"
-        self.told[number - 1] = f"{line} -> {said}" + (f"  [{fault.word}]" if fault else "")
-        self.last_call = time.monotonic()
-        if fault is not None and call.resource in REPORTS and (answer is None or not answer.good):
-            self.disturb(REPEATED_SECONDS)
+        answer: Answer | None = None
+        try:
+            if fault is not None:
+                self._met.append(fault)
+                answer = await meddle(self, replica, fault, admitted)
+            else:
+                answer = await admitted()
+        finally:  # the apiserver may be away
+            said = answer.status if answer is not None else "no answer"
+            self.told[number - 1] = f"{line} -> {said}" + (f"  [{fault.word}]" if fault else "")
+            self.last_call = time.monotonic()
+            if call.resource in REPORTS and (answer is None or not answer.good):
+                self.disturb(REPEATED_SECONDS)
         if answer is not None and answer.good and call.places:
             self._served(replica)
         return answer
