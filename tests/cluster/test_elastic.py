@@ -265,9 +265,13 @@ async def test_old_fault_a_job_could_exceed_its_max(
     await scale_by_hand(api, namespace, "train", 7)
     await event_about(api, namespace, "train", "OutOfBounds")
     await api.until(at("statefulsets", namespace, "train"), lambda it: it["spec"]["replicas"] == 5)
-    seen = await api.changes(at("pods", namespace), since=begun["metadata"]["resourceVersion"])
-    beyond = [it for it in seen if it["metadata"]["name"] in ("train-5", "train-6", "train-7")]
-    assert not [it for it in beyond if it["spec"].get("nodeName")], "nobody is bound beyond the most"
+    told = await api.told(at("pods", namespace), since=begun["metadata"]["resourceVersion"])
+    bound: set[str] = set()
+    for what, it in [*(("ADDED", it) for it in begun["items"]), *told]:
+        stays = what != "DELETED" and it["spec"].get("nodeName") and "deletionTimestamp" not in it["metadata"]
+        (bound.add if stays else bound.discard)(it["metadata"]["uid"])
+        assert len(bound) <= 5, "nobody is bound beyond the most"
+    assert len(bound) == 5
 
 
 async def test_old_fault_victims_shrank_though_it_did_not_suffice(

@@ -274,7 +274,12 @@ class Api:
 
     async def changes(self, collection: str, *, since: str) -> list[Object]:
         """Every state that an object of the collection has had since that version, as the apiserver tells it again."""
-        return [event["object"] async for event in self._watch(collection, since, "", "", seconds=2)]
+        return [thing for _, thing in await self.told(collection, since=since)]
+
+    async def told(self, collection: str, *, since: str) -> list[tuple[str, Object]]:
+        """The same, with what happened to it: ADDED, MODIFIED or DELETED."""
+        watch = self._watch(collection, since, "", "", seconds=2)
+        return [(event["type"], event["object"]) async for event in watch]
 
     async def _watch(
         self, collection: str, version: str, labels: str, fields: str, *, seconds: int | None = None
