@@ -101,6 +101,7 @@ def run(
     from alnair.handlers.lifecycle import Operator
     from alnair.handlers.settings import RunSettings
     from alnair.kube.connection import NoConnection, connect
+    from alnair.kube.loop import Loop
     from alnair.scheduling.profile import build_all
     from alnair.scheduling.registry import installed
 
@@ -161,4 +162,4 @@ def run(
     async def start() -> int:
         return await Operator(settings, on_ready=ready).run()
 
-    raise typer.Exit(uvloop.run(start()))
+    raise typer.Exit(uvloop.run(start(), loop_factory=Loop))

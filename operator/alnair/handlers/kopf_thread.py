@@ -24,6 +24,7 @@ from alnair.handlers import gpuallocation, horovod, podgroup, topology
 from alnair.handlers.handover import Handover
 from alnair.handlers.settings import RunSettings
 from alnair.handlers.topology import Topologies
+from alnair.kube.loop import Loop
 from alnair.ledger.ledger import Ledger
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,8 @@ class KopfThread:
                         clusterwide=True,
                         standalone=True,
                         stop_flag=self._stop,
-                    )
+                    ),
+                    loop_factory=Loop,
                 )
             except Exception:
                 log.exception("Kopf ended; starting it again")
