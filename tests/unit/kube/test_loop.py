@@ -27,10 +27,6 @@ def reset(far: socket.socket) -> None:
     far.close()
 
 
-def close(far: socket.socket) -> None:
-    far.close()
-
-
 def talk_nonsense(far: socket.socket) -> None:
     far.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
@@ -46,12 +42,24 @@ def opened_until(number: int) -> list[int]:
     found: list[int] = []
     while not found or found[-1] < number:
         found.append(os.open(os.devnull, os.O_RDONLY))
+    assert found[-1] == number, "it was not closed"
     return found
+
+
+def are_open_still(others: list[int]) -> None:
+    gc.collect()
+    for other in others:
+        os.fstat(other)
+        os.close(other)
 
 
 @pytest.mark.parametrize(
     ("end", "error"),
-    [(reset, ConnectionResetError), (close, ConnectionResetError), (talk_nonsense, ssl.SSLError)],
+    [
+        (reset, ConnectionResetError),
+        (socket.socket.close, ConnectionResetError),
+        (talk_nonsense, ssl.SSLError),
+    ],
 )
 def test_a_handshake_that_fails_closes_its_own_descriptor_and_no_other(
     end: Callable[[socket.socket], None], error: type[Exception]
@@ -64,12 +72,8 @@ def test_a_handshake_that_fails_closes_its_own_descriptor_and_no_other(
             await handshake(near)
         await asyncio.sleep(0.05)  # the loop closes it by and by
         others = opened_until(number)
-        assert others[-1] == number, "it was not closed"
         del near
-        gc.collect()
-        for other in others:
-            os.fstat(other)
-            os.close(other)
+        are_open_still(others)
 
     with asyncio.Runner(loop_factory=Loop) as runner:
         runner.run(main())
@@ -88,10 +92,7 @@ def test_nor_does_one_that_is_given_up() -> None:
         del waiting
         others = opened_until(number)
         del near
-        gc.collect()
-        for other in others:
-            os.fstat(other)
-            os.close(other)
+        are_open_still(others)
         far.close()
 
     with asyncio.Runner(loop_factory=Loop) as runner:
